@@ -1,0 +1,1 @@
+"""What changes a tree: apply, replant, the transaction and its journal."""

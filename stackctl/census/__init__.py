@@ -1,0 +1,1 @@
+"""What judges a tree: verify, audit, and one rule per module in rules/."""

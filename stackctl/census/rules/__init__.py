@@ -1,0 +1,1 @@
+"""Audit rules, one per module."""

@@ -1,0 +1,1 @@
+"""What Python source says: read a file once, compare two, resolve names."""

@@ -1,0 +1,1 @@
+"""The nouns: stack, entry, plant, verdict, finding, ledger. Frozen dataclasses, no I/O."""
