@@ -198,6 +198,18 @@ class Repository:
                 found[value] = folder
         return found
 
+    def changed_files(self) -> list[str]:
+        """Tracked files that differ from HEAD, staged or not. No clean filter of the repository runs."""
+        off = []
+        try:
+            names = self.text("config", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process)$").split()
+        except StackctlError:
+            names = []
+        for name in names:
+            off += ["-c", f"{name}=", "-c", f"{name.rpartition('.')[0]}.required=false"]
+        output = self.run(*off, "status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=all", "--no-renames")
+        return [os.fsdecode(record[3:]) for record in output.split(b"\0") if record]
+
     @cached_property
     def identity(self) -> Identity:
         """The user's own name and address from Git's configuration, else stackctl's."""

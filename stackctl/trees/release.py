@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from stackctl.model.errors import StackctlError
 from stackctl.trees.git import Repository
+from stackctl.trees.ranges import parse_range
 from stackctl.trees.tree import GitTree, Tree
 
 # setuptools-scm's generated file comes first: where it exists it is what the server reports.
@@ -35,8 +35,8 @@ class Release:
         """
         if not releases:
             return True
-        specifiers = SpecifierSet(releases, prereleases=True)
-        if specifiers.contains(self.version):
+        specifiers = parse_range(releases)
+        if specifiers.contains(self.version, prereleases=True):
             return True
         later = any(s.operator in (">=", ">", "==", "~=") and Version(s.version) > Version(self.version) for s in specifiers)
         return None if later and not self.exact else False
@@ -49,15 +49,6 @@ def parse_release(text: str) -> Release:
     except InvalidVersion:
         raise StackctlError(f"{text!r} is not a release", hint="write it as 0.5.23 or 0.5.15.post1") from None
     return Release(version.base_version + (f".post{version.post}" if version.post is not None else ""), version.dev is None)
-
-
-def check_range(releases: str) -> str | None:
-    """Why `releases` is not a range of releases, or None if it is one."""
-    try:
-        SpecifierSet(releases)
-    except InvalidSpecifier:
-        return f"{releases!r} is not a range of releases such as '>=0.5.21,<0.5.24'"
-    return None
 
 
 def release_of(tree: Tree, given: str | None = None) -> Release:

@@ -16,28 +16,44 @@ from typing import Any
 
 # triton on x86-64 is a gigabyte of compiler; PyPI's torchvision does not load beside a CPU torch.
 NAMES = frozenset({"triton", "torchvision"})
+# Real triton raises RuntimeError for this on a machine without a GPU, and its users choose "cpu" then.
+NO_DEVICE = "triton.runtime.driver.active"
+
+
+def attribute(owner: str, name: str) -> Any:
+    """What `owner.name` stands for: a class where the name is spelled as one, anything at all elsewhere.
+
+    torch._inductor puts triton's classes into a TypeVar and compares the result, so a class must be one.
+    """
+    if name.startswith("__"):
+        raise AttributeError(f"the stand-in for {owner} has no {name}")
+    if f"{owner}.{name}" == NO_DEVICE:
+        raise RuntimeError("no active driver: this is a stand-in for triton")
+    if not name[0].isupper():
+        return StandIn(f"{owner}.{name}")
+    bases = (StandInClass, Exception) if name.endswith("Error") else (StandInClass,)
+    return StandInType(name, bases, {"__module__": owner})
 
 
 class StandIn:
-    """Whatever a missing module's attribute may be asked to be while other modules are imported."""
+    """A function, decorator, constant or submodule of a missing module."""
 
     __iter__ = None  # else Python would iterate through __getitem__ for ever
 
     def __init__(self, name: str) -> None:
         self.__name__ = self.__qualname__ = name
 
-    def __getattr__(self, name: str) -> StandIn:
-        if name.startswith("__"):
-            raise AttributeError(f"{self!r} has no {name}")
-        return StandIn(f"{self.__name__}.{name}")
+    def __getattr__(self, name: str) -> Any:
+        return attribute(self.__name__, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if is_bare_decoration(args, kwargs):
-            return args[0]
-        return StandIn(f"{self.__name__}()")
+        return args[0] if is_bare_decoration(args, kwargs) else StandIn(f"{self.__name__}()")
 
     def __getitem__(self, key: object) -> StandIn:
         return self
+
+    def __contains__(self, item: object) -> bool:
+        return False
 
     def __or__(self, other: object) -> StandIn:
         return self
@@ -57,20 +73,32 @@ class StandIn:
         return f"<stand-in for {self.__name__}>"
 
 
-def is_bare_decoration(args: Sequence[object], kwargs: dict[str, object]) -> bool:
-    """Is this `@decorator` over a function or class, and not a call with settings?"""
-    return len(args) == 1 and not kwargs and callable(args[0]) and not isinstance(args[0], StandIn)
+class StandInType(type):
+    """A class whose attributes are stand-ins as well: an enumeration's members, say."""
+
+    def __getattr__(cls, name: str) -> Any:
+        return attribute(cls.__name__, name)
+
+
+class StandInClass(metaclass=StandInType):
+    """A class of a missing module: any constructor call and any attribute will do."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        return attribute(type(self).__name__, name)
 
 
 class StandInModule(ModuleType):
     """A module, and a package of any depth, of stand-ins."""
 
-    __version__ = "0"
+    __version__ = "0.0.0"
 
-    def __getattr__(self, name: str) -> StandIn:
-        if name.startswith("__"):
-            raise AttributeError(f"the stand-in for {self.__name__} has no {name}")
-        return StandIn(f"{self.__name__}.{name}")
+    def __getattr__(self, name: str) -> Any:
+        value = attribute(self.__name__, name)
+        setattr(self, name, value)  # the next import gets the same class
+        return value
 
 
 class Finder:
@@ -86,6 +114,11 @@ class Finder:
 
     def exec_module(self, module: ModuleType) -> None:
         pass
+
+
+def is_bare_decoration(args: Sequence[object], kwargs: dict[str, object]) -> bool:
+    """Is this `@decorator` over a function or class, and not a call with settings?"""
+    return len(args) == 1 and not kwargs and callable(args[0]) and not isinstance(args[0], StandIn)
 
 
 def install() -> None:

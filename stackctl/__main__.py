@@ -1,0 +1,5 @@
+"""`python -m stackctl`."""
+
+from stackctl.cli.main import main
+
+main()

@@ -1,0 +1,135 @@
+"""Put a stack on an upstream release, or make it whole again on a merged branch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from stackctl.carry import transaction
+from stackctl.carry.planting import Outcome, plant_entries
+from stackctl.model.errors import StackctlError
+from stackctl.model.stack import Entry, Stack
+from stackctl.model.verdict import Verdict
+from stackctl.plants.judging import is_bad
+from stackctl.plants.view import View
+from stackctl.trees.git import Repository
+from stackctl.trees.release import Release, release_of
+from stackctl.trees.tree import GitTree
+
+
+@dataclass(frozen=True)
+class Run:
+    """What apply or replant did: the outcomes, the branch, its tip before and after."""
+
+    outcomes: tuple[Outcome, ...]
+    release: Release
+    branch: str
+    start: str
+    tip: str
+    stock: str | None
+
+    @property
+    def commits(self) -> int:
+        """How many commits were made."""
+        return sum(bool(outcome.changes) for outcome in self.outcomes) if self.tip != self.start else 0
+
+
+def default_branch(stack: Stack, release: Release) -> str:
+    """The branch that `apply` writes when none is named."""
+    return f"{stack.name}-{release.version}"
+
+
+def apply(
+    stack: Stack, repository: Repository, onto: str, *, branch: str | None = None, entries: Sequence[Entry] | None = None,
+    release: str | None = None, dry_run: bool = False, checkout: bool = False,
+) -> Run:  # fmt: skip
+    """Plant `entries` (default: all) on `onto`, on a branch of its own; one that is there is carried on with."""
+    base = repository.resolve(onto)
+    stock = GitTree(repository, base)
+    found = release_of(stock, release)
+    name = branch or default_branch(stack, found)
+    with transaction.locked(repository):
+        transaction.check_branch(repository, name, checkout=checkout or dry_run)
+        old = repository.resolve(f"refs/heads/{name}") if repository.exists(f"refs/heads/{name}") else None
+        if old and base not in repository.merge_bases(old, base):
+            raise StackctlError(
+                f"branch {name} is there and does not stand on {onto}", str(repository.path), "name another: --branch NAME"
+            )
+        return _run(stack, repository, old or base, stock, found, name, old, entries, "Plants", dry_run, checkout)
+
+
+def replant(
+    stack: Stack, repository: Repository, at: str, *, branch: str | None = None, entries: Sequence[Entry] | None = None,
+    release: str | None = None, upstream: str | None = None, dry_run: bool = False, checkout: bool = False,
+) -> Run:  # fmt: skip
+    """Make the stack whole at `at`, in commits on that branch, or on `branch` made from it."""
+    start = repository.resolve(at)
+    is_branch = repository.exists(f"refs/heads/{at}")
+    if branch is None and not is_branch:
+        raise StackctlError(f"{at} is not a branch", str(repository.path), "name one to write: --branch NAME")
+    name = branch or at
+    tree = GitTree(repository, start)
+    found = release_of(tree, release)
+    with transaction.locked(repository):
+        transaction.check_branch(repository, name, checkout=checkout or dry_run)
+        old = repository.resolve(f"refs/heads/{name}") if repository.exists(f"refs/heads/{name}") else None
+        if old and old != start:
+            raise StackctlError(f"branch {name} is there already", str(repository.path), "name another: --branch NAME")
+        stock = stock_tree(repository, found, upstream)
+        return _run(stack, repository, start, stock, found, name, old, entries, "Replants", dry_run, checkout)
+
+
+def stock_tree(repository: Repository, release: Release, upstream: str | None = None) -> GitTree | None:
+    """Stock upstream: the ref given, else the release's tag, else None."""
+    if upstream:
+        return GitTree(repository, upstream)
+    tag = f"refs/tags/v{release.version}"
+    return GitTree(repository, tag) if release.exact and repository.exists(tag) else None
+
+
+def _run(
+    stack: Stack, repository: Repository, start: str, stock: GitTree | None, release: Release, branch: str,
+    old: str | None, entries: Sequence[Entry] | None, verb: str, dry_run: bool, checkout: bool,
+) -> Run:  # fmt: skip
+    view = View(GitTree(repository, start), stack, release, View(stock, stack, release) if stock else None)
+    outcomes = plant_entries(stack.entries if entries is None else entries, view)
+    tip = start
+    if not dry_run:
+        steps = transaction.steps_of(outcomes, stack, verb, str(release))
+        tip = transaction.write_commits(repository, start, view.tree, steps)
+        if tip != old:
+            transaction.move_branch(repository, branch, tip, old or transaction.NOTHING, checkout=checkout)
+        transaction.save_pending(repository, branch, _pending(outcomes, start))
+    return Run(tuple(outcomes), release, branch, start, tip, stock.label if stock else None)
+
+
+def _pending(outcomes: Sequence[Outcome], start: str) -> dict[str, object] | None:
+    """What a person must decide, as it is kept for --continue; None if there is nothing."""
+    left = {
+        str(outcome.entry.number): {plant.id: found.message for plant, found in outcome.judged if is_bad(found)}
+        for outcome in outcomes
+        if any(is_bad(found) and found.verdict is not Verdict.RESURRECTED for _, found in outcome.judged)
+    }
+    return {"start": start, "entries": left} if left else None
+
+
+def require_pending(repository: Repository, branch: str) -> None:
+    """Refuse --continue where nothing is pending and no killed run left anything to finish."""
+    with transaction.locked(repository):  # taking the lock finishes what a killed run left
+        if transaction.load_pending(repository, branch) is None and not repository.exists(f"refs/heads/{branch}"):
+            raise StackctlError(f"nothing is pending on branch {branch}", str(repository.path), "start with apply, without --continue")
+
+
+def abort(repository: Repository, branch: str, say: Callable[[str], None]) -> int:
+    """Delete a branch that has something pending. Refuses any other, and one that is checked out."""
+    with transaction.locked(repository):
+        if transaction.load_pending(repository, branch) is None:
+            raise StackctlError(f"nothing is pending on branch {branch}", str(repository.path))
+        ref = f"refs/heads/{branch}"
+        if ref in repository.branch_checkouts():
+            raise StackctlError(f"branch {branch} is checked out", str(repository.path), "check out another one first")
+        if repository.exists(ref):
+            repository.run("update-ref", "-d", ref, repository.resolve(ref))
+        transaction.save_pending(repository, branch, None)
+    say(f"branch {branch} is deleted")
+    return 0

@@ -1,0 +1,60 @@
+"""Imports that resolved on a side and do not in the merged tree, function-local ones included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stackctl.census.rules.context import Context
+from stackctl.facts.names import Import, ModuleNames
+from stackctl.model.report import Finding
+from stackctl.model.verdict import Verdict
+
+
+def unresolved_imports(context: Context) -> Iterator[Finding]:
+    """Every import in the fork's files whose module or name is gone."""
+    for path in [*context.own, *_readers_of_removed(context)]:
+        names = context.merged.names(path)
+        for item in names.imports if names else ():
+            if item.name != "*" and (reason := _broken(context, path, item)):
+                yield _finding(path, item, reason)
+
+
+def _broken(context: Context, path: str, item: Import) -> str:
+    """Why an import is a finding: it fails here, and resolved where it came from."""
+    state = context.merged.state(item, path)
+    if state == "ok":
+        return ""
+    having = [world for world, there in context.parents(path) if _has(world.names(there), item)]
+    for world in having or [context.ours, context.theirs, context.base]:
+        if world.state(item, path) == "ok":
+            what = f"module {item.module}" if state != "no name" else f"{item.name} in {item.module}"
+            return f"{what} is in {world.tree.label}, not in merged"
+    return ""
+
+
+def _has(names: ModuleNames | None, item: Import) -> bool:
+    return names is not None and any(i.module == item.module and i.name == item.name for i in names.imports)
+
+
+def _readers_of_removed(context: Context) -> list[str]:
+    """Upstream's own files that import something merged no longer has although upstream does."""
+    words = set()
+    for path, blobs in context.sides.differing.items():
+        if not path.endswith(".py") or not blobs[2] or blobs[3] == blobs[2]:
+            continue
+        if not blobs[3]:
+            words.add(path.removesuffix("/__init__.py").removesuffix(".py").rpartition("/")[2].encode())
+            continue
+        had, has = context.theirs.exports(path), context.merged.exports(path)
+        if had is not None and has is not None:
+            words |= {name.encode() for name in had - has}
+    own = set(context.own)
+    return list(context.merged.grep(sorted(words), lambda p: p not in own)) if words else []
+
+
+def _finding(path: str, item: Import, reason: str) -> Finding:
+    words = f"from {'.' * item.level}{item.module} import {item.name}" if item.name else f"import {item.module}"
+    guard = "; its `except ImportError` hides the failure" if item.guarded else ""
+    return Finding(
+        Verdict.UNRESOLVED, f"`{words}` no longer resolves{guard}", path, item.line, item.host, evidence=reason
+    )

@@ -1,0 +1,51 @@
+"""`stackctl apply`: plant the stack on a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from stackctl.cli.common import Settings, chosen, format_option, open_repository, repo_option, status
+from stackctl.cli.planting import finish
+
+
+@click.command()
+@repo_option
+@click.option("--onto", required=True, help="The upstream commit or tag to plant on, such as v0.5.23.")
+@click.option("--branch", help="The branch to write; default: <stack>-<release>.")
+@click.option("--only", type=int, multiple=True, help="Only this entry (again for more).")
+@click.option("--without", type=int, multiple=True, help="All but this entry (again for more).")
+@click.option("--release", help="The release that --onto is; default: from its version file or the nearest tag.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done and touch nothing.")
+@click.option("--checkout", is_flag=True, help="If the branch is checked out and clean, change the files there too.")
+@click.option("--continue", "carry_on", is_flag=True, help="Take up what was left for a person on the branch.")
+@click.option("--abort", is_flag=True, help="Delete the branch that has something pending, and forget that.")
+@format_option("text", "json", "md")
+@click.pass_obj
+def command(
+    settings: Settings, repo: Path | None, onto: str, branch: str | None, only: tuple[int, ...], without: tuple[int, ...],
+    release: str | None, dry_run: bool, checkout: bool, carry_on: bool, abort: bool, form: str,
+) -> int:  # fmt: skip
+    """Plant the stack on an upstream release: a branch of its own, one commit an entry.
+
+    A branch that is there is carried on with; a second run changes nothing. Units that cannot be placed
+    are left out whole, and the exit code is 1.
+    """
+    from stackctl.carry import apply as carry
+    from stackctl.trees.release import release_of
+    from stackctl.trees.tree import GitTree
+
+    stack = settings.stack()
+    repository = open_repository(repo)
+    name = branch or carry.default_branch(stack, release_of(GitTree(repository, onto), release))
+    if abort:
+        return carry.abort(repository, name, settings.say)
+    if carry_on:
+        carry.require_pending(repository, name)
+    with status(settings, f"planting on {onto}"):
+        run = carry.apply(
+            stack, repository, onto, branch=name, entries=chosen(stack, only, without),
+            release=release, dry_run=dry_run, checkout=checkout,
+        )  # fmt: skip
+    return finish(settings, stack, run, "apply", form, dry_run=dry_run)

@@ -1,0 +1,96 @@
+"""The command line: find the command, load only its module, turn every error into words and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from stackctl import __version__
+from stackctl.model.errors import StackctlError
+from stackctl.model.verdict import Exit
+
+# name -> (module, one line of help): the group must list commands without importing them.
+COMMANDS = {
+    "apply": ("stackctl.cli.apply", "Plant the stack on an upstream release, on a branch of its own."),
+    "audit": ("stackctl.cli.audit", "Judge every half of a fork after a merge; no declarations needed."),
+    "completion": ("stackctl.cli.completion", "Print the completion script of a shell."),
+    "explain": ("stackctl.cli.explain", "Explain a verdict or a plant kind."),
+    "list": ("stackctl.cli.list", "List the stack's entries."),
+    "replant": ("stackctl.cli.replant", "Put lost halves back into a merged branch."),
+    "show": ("stackctl.cli.show", "Show one entry with its plants."),
+    "smoke": ("stackctl.cli.smoke", "Run real SGLang code from a planted tree."),
+    "upstream": ("stackctl.cli.upstream", "Turn SGLang releases from PyPI into a Git repository."),
+    "verify": ("stackctl.cli.verify", "Judge every declared half of one tree."),
+}
+
+
+class Lazy(click.Group):
+    """A group that imports a command's module when the command is run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in sorted(COMMANDS.items())])
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="stackctl")
+@click.option("--stack", "stack_dir", type=click.Path(path_type=Path), help="The stack's folder; default: found from here upwards.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no messages; findings and results stay.")
+@click.pass_context
+def cli(ctx: click.Context, stack_dir: Path | None, quiet: bool) -> None:
+    """Carry a numbered stack of patches on a fork of SGLang, and lose no half of one."""
+    from stackctl.cli.common import Settings
+
+    ctx.obj = Settings(stack_dir, quiet)
+
+
+def main() -> None:
+    """The program: run, and exit with the code of DESIGN section 6."""
+    try:
+        sys.exit(cli.main(standalone_mode=False) or 0)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except click.Abort:
+        print("stackctl: stopped", file=sys.stderr)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(Exit.NOT_JUDGED)
+    except StackctlError as error:
+        print(f"stackctl: {error}", file=sys.stderr)
+        sys.exit(Exit.NOT_JUDGED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(Exit.CLEAN)
+    except Exception as error:
+        sys.exit(_bug(error))
+
+
+def _bug(error: Exception) -> int:
+    """Keep the traceback in a file and say where: a person is not helped by it on the screen."""
+    import tempfile
+    import traceback
+
+    with tempfile.NamedTemporaryFile("w", prefix="stackctl-bug-", suffix=".txt", delete=False) as file:
+        file.write(f"stackctl {__version__}, Python {sys.version}\n{' '.join(sys.argv)}\n\n")
+        traceback.print_exception(error, file=file)
+    print(f"stackctl: a bug of ours: {type(error).__name__}: {error}\n  the traceback is in {file.name}", file=sys.stderr)
+    return Exit.BUG
+
+
+if __name__ == "__main__":
+    main()

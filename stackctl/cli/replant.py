@@ -1,0 +1,42 @@
+"""`stackctl replant`: make the stack whole on a merged branch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from stackctl.cli.common import Settings, chosen, format_option, open_repository, repo_option, status
+from stackctl.cli.planting import finish
+
+
+@click.command()
+@repo_option
+@click.option("--at", required=True, help="The branch (or, with --branch, any commit) that a merge made.")
+@click.option("--branch", help="Write a new branch, not the one named by --at.")
+@click.option("--upstream", help="Stock upstream's commit; default: the tag of the tree's release.")
+@click.option("--release", help="The tree's SGLang release; default: from its version file or the nearest tag.")
+@click.option("--only", type=int, multiple=True, help="Only this entry (again for more).")
+@click.option("--without", type=int, multiple=True, help="All but this entry (again for more).")
+@click.option("--dry-run", is_flag=True, help="Print what would be done and touch nothing.")
+@click.option("--checkout", is_flag=True, help="If the branch is checked out and clean, change the files there too.")
+@click.option("--continue", "carry_on", is_flag=True, help="Finish a run that was killed, then go on as usual.")
+@format_option("text", "json", "md")
+@click.pass_obj
+def command(
+    settings: Settings, repo: Path | None, at: str, branch: str | None, upstream: str | None, release: str | None,
+    only: tuple[int, ...], without: tuple[int, ...], dry_run: bool, checkout: bool, carry_on: bool, form: str,
+) -> int:  # fmt: skip
+    """Put lost, altered, misplaced and duplicated halves right, and touch nothing else."""
+    from stackctl.carry import apply as carry
+
+    stack = settings.stack()
+    repository = open_repository(repo)
+    if carry_on:
+        carry.require_pending(repository, branch or at)
+    with status(settings, f"replanting {at}"):
+        run = carry.replant(
+            stack, repository, at, branch=branch, entries=chosen(stack, only, without), release=release,
+            upstream=upstream, dry_run=dry_run, checkout=checkout,
+        )  # fmt: skip
+    return finish(settings, stack, run, "replant", form, dry_run=dry_run)

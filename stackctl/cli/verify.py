@@ -1,0 +1,51 @@
+"""`stackctl verify`: the census."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from stackctl.cli.common import Settings, chosen, format_option, open_repository, render, repo_option, status
+
+
+@click.command()
+@repo_option
+@click.option("--at", default="HEAD", show_default=True, help="The commit to judge.")
+@click.option("--tree", "folder", type=click.Path(path_type=Path), help="Judge a folder, not a commit.")
+@click.option("--upstream", help="Stock upstream's commit, for `adopted`; default: the tag of the tree's release.")
+@click.option("--release", help="The tree's SGLang release; default: from its version file or the nearest tag.")
+@click.option("--only", type=int, multiple=True, help="Only this entry (again for more).")
+@click.option("--without", type=int, multiple=True, help="All but this entry (again for more).")
+@format_option("text", "json", "md")
+@click.pass_obj
+def command(
+    settings: Settings, repo: Path | None, at: str, folder: Path | None, upstream: str | None, release: str | None,
+    only: tuple[int, ...], without: tuple[int, ...], form: str,
+) -> int:  # fmt: skip
+    """Judge every declared half of one tree. Reads only: nothing is written, imported or run."""
+    from stackctl.carry.apply import stock_tree
+    from stackctl.census.memo import Memo
+    from stackctl.census.verify import verify
+    from stackctl.trees.release import release_of
+    from stackctl.trees.tree import FolderTree, GitTree, Tree
+
+    stack = settings.stack()
+    entries = chosen(stack, only, without)
+    with status(settings, "judging"):
+        if folder is not None:
+            tree: Tree = FolderTree(folder)
+            found = release_of(tree, release)
+            try:
+                stock = stock_tree(open_repository(repo), found, upstream)
+            except click.ClickException:
+                stock = None
+        else:
+            repository = open_repository(repo)
+            tree = GitTree(repository, at)
+            found = release_of(tree, release)
+            stock = stock_tree(repository, found, upstream)
+        with Memo() as memo:
+            report = verify(stack, tree, found, stock, memo.judge, entries)
+    render(report, form)
+    return report.exit

@@ -1,0 +1,107 @@
+"""Change the text of one module: insert and remove whole lines, rewrite expressions by libcst.
+
+libcst reads only the smallest statement that is rewritten, so everything outside it stays byte for
+byte, and oddities elsewhere in a file (form feeds, mixed newlines) cannot stop a plant.
+"""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from stackctl.plants.errors import Unplantable
+from stackctl.model.verdict import Verdict
+from stackctl.trees.source import Source
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+Builder = Callable[["cst.BaseExpression"], "cst.BaseExpression"]
+
+
+def insert(source: Source, line: int, code: str, indent: str, blanks: tuple[int, int] = (0, 0)) -> str:
+    """The module's text with `code` put in before line `line` (one past the end appends).
+
+    `code` is dedented and indented by `indent`; `blanks` empty lines go before and after it. Newlines
+    are those of the neighbouring line, so a file with mixed ones keeps its local style.
+    """
+    lines = list(source.lines)
+    newline = _newline_at(source, line)
+    if line > len(lines) and lines and not lines[-1].endswith(("\n", "\r")):
+        lines[-1] += newline
+    body = textwrap.indent(textwrap.dedent(code).strip("\n"), indent).split("\n")
+    rows = [""] * blanks[0] + body + [""] * blanks[1]
+    return "".join([*lines[: line - 1], *(row + newline for row in rows), *lines[line - 1 :]])
+
+
+def _newline_at(source: Source, line: int) -> str:
+    """The newline of the line above an insertion, else of the one below, else the file's own."""
+    for index in (line - 2, line - 1):
+        if 0 <= index < len(source.lines):
+            for newline in ("\r\n", "\n", "\r"):
+                if source.lines[index].endswith(newline):
+                    return newline
+    return source.newline
+
+
+def remove(source: Source, first: int, last: int) -> str:
+    """The module's text without lines `first` to `last`."""
+    return "".join([*source.lines[: first - 1], *source.lines[last:]])
+
+
+def replace(source: Source, first: int, last: int, code: str, indent: str) -> str:
+    """The module's text with lines `first` to `last` replaced by `code`, indented by `indent`."""
+    kept = Source(remove(source, first, last), source.encoding, source.bom)
+    return insert(kept, first, code, indent)
+
+
+def rewrite(source: Source, statement: ast.stmt, builders: Mapping[ast.expr, Builder]) -> str:
+    """The module's text with expressions of one statement rebuilt by libcst.
+
+    Each builder gets the libcst node of its `ast` node and returns the new one. Multi-line text in it
+    is relative to the statement's own indentation. Raises Unplantable where libcst cannot read on.
+    """
+    import libcst as cst
+    from libcst.metadata import MetadataWrapper, PositionProvider
+
+    first, last = statement.lineno, statement.end_lineno or statement.lineno
+    fragment = "".join(source.lines[first - 1 : last])
+    shift = first - 1
+    if fragment[:1] in " \t\x0c":
+        fragment, shift = f"if 1:{source.newline}{fragment}", shift - 1
+    try:
+        wrapper = MetadataWrapper(cst.parse_module(fragment), unsafe_skip_copy=True)
+    except cst.ParserSyntaxError as error:
+        raise Unplantable(Verdict.UNPARSABLE, f"libcst cannot read this statement: {error.message}", first) from None
+    wanted = {_range(source, node, shift): build for node, build in builders.items()}
+    found: dict[cst.CSTNode, Builder] = {}
+    for node, place in wrapper.resolve(PositionProvider).items():
+        key = (place.start.line, place.start.column, place.end.line, place.end.column)
+        if key in wanted and isinstance(node, cst.BaseExpression):
+            found.setdefault(node, wanted.pop(key))
+    if wanted:
+        raise Unplantable(Verdict.UNPARSABLE, "libcst and ast disagree about this statement", first)
+    code = wrapper.module.visit(_Replacer(found)).code
+    if shift != first - 1:
+        code = code[len(f"if 1:{source.newline}") :]
+    return "".join([*source.lines[: first - 1], code, *source.lines[last:]])
+
+
+def _range(source: Source, node: ast.expr, shift: int) -> tuple[int, int, int, int]:
+    end_line, end_offset = node.end_lineno or node.lineno, node.end_col_offset or 0
+    start = source.column(node.lineno, node.col_offset)
+    return (node.lineno - shift, start, end_line - shift, source.column(end_line, end_offset))
+
+
+def _Replacer(found: Mapping[cst.CSTNode, Builder]) -> cst.CSTTransformer:  # noqa: N802 - a class made on first use
+    """A transformer that puts each found node's replacement in its place."""
+    import libcst as cst
+
+    class Replacer(cst.CSTTransformer):
+        def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:
+            build = found.get(original_node)
+            return build(updated_node) if build and isinstance(updated_node, cst.BaseExpression) else updated_node
+
+    return Replacer()

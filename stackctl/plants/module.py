@@ -1,0 +1,146 @@
+"""One parsed Python module and its hosts, found by qualified name."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from functools import cached_property
+
+from stackctl.trees.source import Source
+
+Host = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_OPAQUE = (*DEFINITIONS, ast.Lambda)
+
+
+class Module:
+    """One module. `hosts` maps each qualified name to its definitions (two for a property pair)."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.tree = source.module
+
+    @cached_property
+    def hosts(self) -> dict[str, list[Host]]:
+        found: dict[str, list[Host]] = {"": [self.tree]}
+        _collect(self.tree, "", found)
+        return found
+
+    def host(self, symbol: str) -> Host | None:
+        """The last definition of `symbol` (the one that Python keeps), or None."""
+        return self.hosts.get(symbol, [None])[-1]
+
+    def line_of(self, symbol: str) -> int:
+        """The line of the nearest host that is still there, 1 for the module."""
+        while symbol:
+            if host := self.host(symbol):
+                return host.lineno
+            symbol = symbol.rpartition(".")[0]
+        return 1
+
+    def indent(self, line: int) -> str:
+        """The leading white space of a line."""
+        text = self.source.lines[line - 1]
+        return text[: len(text) - len(text.lstrip(" \t\x0c"))]
+
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """Names bound at module level (branches and try blocks included)."""
+        return frozenset(name for statement in statements(self.tree) for name in binds(statement))
+
+
+def _collect(node: ast.AST, prefix: str, found: dict[str, list[Host]]) -> None:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, DEFINITIONS):
+            name = f"{prefix}{child.name}"
+            found.setdefault(name, []).append(child)
+            _collect(child, f"{name}.", found)
+        elif not isinstance(child, ast.expr):
+            _collect(child, prefix, found)
+
+
+def own_nodes(host: ast.AST) -> Iterator[ast.AST]:
+    """Every node that runs as part of `host` itself: nested functions, classes and lambdas are left out."""
+    for child in ast.iter_child_nodes(host):
+        yield child
+        if not isinstance(child, _OPAQUE):
+            yield from own_nodes(child)
+
+
+def suites(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Every statement list of `node` itself, outermost first: body, else, handlers; not of nested definitions."""
+    for name in ("body", "orelse", "finalbody"):
+        suite = getattr(node, name, None)
+        if isinstance(suite, list) and suite:
+            yield suite
+            for statement in suite:
+                if not isinstance(statement, DEFINITIONS):
+                    yield from suites(statement)
+    for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        yield from suites(part)
+
+
+def statements(host: Host) -> Iterator[ast.stmt]:
+    """Every statement of `host` itself, nested blocks included, in no particular order of suites."""
+    for suite in suites(host):
+        yield from suite
+
+
+def binds(statement: ast.stmt) -> Iterator[str]:
+    """The names that one statement binds at its own level."""
+    match statement:
+        case ast.Import(names=names):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in names)
+        case ast.ImportFrom(names=names):
+            yield from (alias.asname or alias.name for alias in names)
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.Assign() | ast.AnnAssign() | ast.AugAssign() | ast.For() | ast.With():
+            yield from (
+                node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            )
+
+
+def parents(host: ast.AST) -> dict[ast.AST, ast.AST]:
+    """Child to parent for every node below `host`."""
+    return {child: node for node in ast.walk(host) for child in ast.iter_child_nodes(node)}
+
+
+def start_line(statement: ast.stmt) -> int:
+    """The first line of a statement, decorators included."""
+    decorators = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def same(left: ast.AST, right: ast.AST) -> bool:
+    """Whether two pieces of code are equal but for layout, comments and the indentation of docstrings."""
+    return type(left) is type(right) and shape(left) == shape(right)
+
+
+def shape(node: ast.AST) -> str:
+    """Code without positions, its docstrings without their indentation."""
+    if not isinstance(node, (*DEFINITIONS, ast.Module)):
+        return ast.dump(node)
+    docstrings = [
+        inner.body[0].value
+        for inner in ast.walk(node)
+        if isinstance(inner, (*DEFINITIONS, ast.Module)) and ast.get_docstring(inner, clean=False) is not None
+    ]
+    kept = [(constant, constant.value) for constant in docstrings]
+    for constant in docstrings:
+        constant.value = inspect.cleandoc(constant.value)
+    dumped = ast.dump(node)
+    for constant, value in kept:
+        constant.value = value
+    return dumped
+
+
+def parse_expression(text: str) -> ast.expr:
+    """One expression. Raises SyntaxError."""
+    return ast.parse(text.strip(), mode="eval").body
+
+
+def parse_statements(text: str) -> list[ast.stmt]:
+    """The statements of a piece of code. Raises SyntaxError."""
+    return ast.parse(text).body

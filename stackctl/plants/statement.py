@@ -1,0 +1,207 @@
+"""One statement of ours before or after one of upstream's."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+from stackctl.model.stack import Entry, Plant
+from stackctl.model.verdict import Verdict
+from stackctl.plants import edit
+from stackctl.plants.errors import Unplantable
+from stackctl.plants.kind import Example, Judgement, Kind, Option
+from stackctl.plants.module import Host, Module, parse_statements, same, start_line, statements, suites
+from stackctl.plants.view import View
+
+
+class Statement(Kind):
+    """A statement in the suite of its anchor, before or after it.
+
+    Others may stand between the two. `anchor` is code, compared by structure: a whole simple statement,
+    or the header of a compound one (`if x:`), which must be in the host exactly once.
+    """
+
+    name = "statement"
+    summary = "a statement before or after an anchor"
+    options = {
+        "code": Option(str, "one statement", required=True, code="statements"),
+        "after": Option(str, "the anchor that it follows"),
+        "before": Option(str, "the anchor that it precedes"),
+        "blank": Option(bool, "leave an empty line above it"),
+        "end": Option(bool, "the host's last statement is the anchor"),
+    }
+    examples = (
+        Example(
+            {"code": "self.c()", "after": "self.a()"},
+            "class A:\n    def __init__(self):\n        # one\n        self.a()\n\n        # two\n        self.b()\n",
+            "class A:\n    def __init__(self):\n        # one\n        self.a()\n        self.c()\n\n        # two\n        self.b()\n",
+            host="pkg.mod:A.__init__",
+        ),
+        Example(
+            {"code": "init()", "after": "if metrics:"},
+            "def go():\n    if metrics:\n        a()\n    b()\n",
+            "def go():\n    if metrics:\n        a()\n    init()\n    b()\n",
+            host="pkg.mod:go",
+        ),
+        Example({"code": "x()", "after": "a()"}, "def go():\n    a()\n    a()\n", verdict=Verdict.AMBIGUOUS,
+                host="pkg.mod:go", says="the anchor is there twice"),
+        Example({"code": "x()", "after": "a()"}, "def go():\n    x()\n    a()\n", "def go():\n    a()\n    x()\n",
+                Verdict.MISPLACED, host="pkg.mod:go", says="before its anchor and not after it"),
+    )  # fmt: skip
+
+    def check(self, plant: Plant, entry: Entry) -> list[str]:
+        options = plant.options
+        problems = []
+        if sum(key in options for key in ("after", "before", "end")) != 1:
+            problems.append("give one of after, before and end")
+        if len(parse_statements(textwrap.dedent(options["code"]))) != 1:
+            problems.append("code must be one statement")
+        for key in ("after", "before"):
+            if key in options and _parsed_anchor(options[key]) is None:
+                problems.append(f"{key} {options[key]!r} is not a statement or a header")
+        return problems
+
+    def judge(self, plant: Plant, entry: Entry, view: View) -> Judgement:
+        path = self.path(plant, view)
+        module = view.module(path)
+        host = _host(module, plant, path)
+        wanted = _code(plant)
+        suite, index = _anchor(module, host, plant)
+        here = [place for place, other in enumerate(suite) if same(other, wanted)]
+        elsewhere = [other for other in _all(module) if same(other, wanted) and not any(other is suite[i] for i in here)]
+        line = suite[index].lineno
+        where = {"path": path, "symbol": plant.symbol}
+        text = ast.unparse(wanted).split("\n")[0]
+        if len(here) > 1 or (here and any(other in list(statements(host)) for other in elsewhere)):
+            return Judgement(Verdict.DUPLICATED, f"`{text}` is here more than once", line=suite[here[-1]].lineno, **where)
+        if not here and elsewhere:
+            message = f"`{text}` is not by its anchor but at line {elsewhere[0].lineno}"
+            return Judgement(Verdict.MISPLACED, message, line=elsewhere[0].lineno, **where)
+        if not here:
+            return Judgement(Verdict.LOST, f"`{text}` is not here", line=line, **where)
+        if (here[0] > index) != ("before" not in plant.options) and "end" not in plant.options:
+            return Judgement(Verdict.MISPLACED, f"`{text}` is on the wrong side of its anchor", line=suite[here[0]].lineno, **where)
+        return Judgement(Verdict.INTACT, line=suite[here[0]].lineno, **where)
+
+    def leftover(self, plant: Plant, entry: Entry, view: View) -> bool:
+        """More copies than stock upstream has: upstream's own form may be this very statement."""
+        wanted = _code(plant)
+        ours = sum(same(other, wanted) for other in _all_of(view, self.path(plant, view)))
+        theirs = sum(same(other, wanted) for other in _all_of(view.stock, self.path(plant, view.stock))) if view.stock else 0
+        return ours > theirs
+
+    def uproot(self, plant: Plant, entry: Entry, view: View) -> None:
+        self._clear(plant, view, self.path(plant, view), Verdict.MISPLACED)
+
+    def plant(self, plant: Plant, entry: Entry, view: View) -> None:
+        path = self.path(plant, view)
+        judgement = self.judge(plant, entry, view)
+        if judgement.verdict in (Verdict.DUPLICATED, Verdict.MISPLACED):
+            self._clear(plant, view, path, judgement.verdict)
+        module = view.module(path)
+        suite, index = _anchor(module, _host(module, plant, path), plant)
+        if any(same(other, _code(plant)) for other in suite):
+            return
+        anchor = suite[index]
+        if any(other is not anchor and other.lineno <= (anchor.end_lineno or 0) and (other.end_lineno or 0) >= anchor.lineno for other in suite):
+            raise Unplantable(Verdict.AMBIGUOUS, "the anchor shares its line with another statement", anchor.lineno)
+        line = _above_comments(module, start_line(anchor)) if "before" in plant.options else (anchor.end_lineno or 0) + 1
+        blank = int(plant.options.get("blank", False))
+        view.edit(path, edit.insert(module.source, line, plant.options["code"], module.indent(start_line(anchor)), (blank, 0)))
+
+    def _clear(self, plant: Plant, view: View, path: str, verdict: Verdict) -> None:
+        """Take out misplaced copies, and of duplicated ones all but one."""
+        wanted = _code(plant)
+        keep = 1 if verdict is Verdict.DUPLICATED else 0
+        while True:
+            module = view.module(path)
+            found = [other for other in _all(module) if same(other, wanted)]
+            if len(found) <= keep:
+                return
+            extra = max(found, key=lambda other: other.lineno)
+            if any(len(suite) == 1 and suite[0] is extra for suite in _suites(module)):
+                raise Unplantable(Verdict.MISPLACED, "the misplaced statement is alone in its block", extra.lineno)
+            view.edit(path, edit.remove(module.source, start_line(extra), extra.end_lineno or extra.lineno))
+
+
+def _host(module: Module, plant: Plant, path: str) -> Host:
+    host = module.host(plant.symbol)
+    if host is None:
+        raise Unplantable(Verdict.HOST_GONE, f"{plant.symbol} is not defined in {path}", module.line_of(plant.symbol))
+    return host
+
+
+def _code(plant: Plant) -> ast.stmt:
+    return parse_statements(textwrap.dedent(plant.options["code"]))[0]
+
+
+def _suites(module: Module) -> list[list[ast.stmt]]:
+    """Every statement list of the module, nested definitions included."""
+    return [suite for hosts in module.hosts.values() for host in hosts for suite in suites(host)]
+
+
+def _all(module: Module) -> list[ast.stmt]:
+    return [statement for suite in _suites(module) for statement in suite]
+
+
+def _all_of(view: View, path: str) -> list[ast.stmt]:
+    try:
+        return _all(view.module(path))
+    except Unplantable:
+        return []
+
+
+def _anchor(module: Module, host: Host, plant: Plant) -> tuple[list[ast.stmt], int]:
+    """The suite of the anchor and its place in it."""
+    if plant.options.get("end"):
+        wanted = _code(plant)
+        last = [index for index, other in enumerate(host.body) if not same(other, wanted)]
+        return host.body, last[-1] if last else 0
+    text = plant.options.get("after") or plant.options["before"]
+    anchor = _parsed_anchor(text)
+    found = [
+        (suite, index)
+        for suite in suites(host)
+        for index, statement in enumerate(suite)
+        if anchor and (same(statement, anchor[0]) if anchor[1] else _same_header(statement, anchor[0]))
+    ]
+    if len(found) != 1:
+        verdict = Verdict.AMBIGUOUS if found else Verdict.HOST_GONE
+        message = f"the anchor `{text}` is here {len(found)} times, once expected"
+        raise Unplantable(verdict, message, getattr(host, "lineno", 1))
+    return found[0]
+
+
+def _parsed_anchor(text: str) -> tuple[ast.stmt, bool] | None:
+    """An anchor's statement, and whether it is to be compared whole (False: by its header)."""
+    try:
+        if text.rstrip().endswith(":"):
+            return parse_statements(f"{text.rstrip()}\n    pass")[0], False
+        return parse_statements(text)[0], True
+    except (SyntaxError, IndexError):
+        return None
+
+
+def _same_header(statement: ast.stmt, header: ast.stmt) -> bool:
+    """Whether two compound statements differ in their suites alone."""
+    if type(statement) is not type(header):
+        return False
+    skip = ("body", "orelse", "handlers", "finalbody", "cases", "decorator_list")
+    return all(
+        _dumped(getattr(statement, name, None)) == _dumped(getattr(header, name, None))
+        for name in statement._fields
+        if name not in skip
+    )
+
+
+def _dumped(value: object) -> object:
+    if isinstance(value, list):
+        return [_dumped(item) for item in value]
+    return ast.dump(value) if isinstance(value, ast.AST) else value
+
+
+def _above_comments(module: Module, line: int) -> int:
+    """The first line of the comment block that stands directly above `line`."""
+    while line > 1 and module.source.lines[line - 2].lstrip().startswith("#"):
+        line -= 1
+    return line

@@ -1,0 +1,101 @@
+"""What a plant sees: one tree, parsed on demand, with unsaved changes on top, beside stock upstream."""
+
+from __future__ import annotations
+
+from stackctl.model.errors import StackctlError
+from stackctl.model.stack import Entry, Plant, Stack
+from stackctl.model.verdict import Verdict
+from stackctl.plants.errors import Unplantable
+from stackctl.plants.module import Module
+from stackctl.trees.release import Release
+from stackctl.trees.source import Source, SourceError
+from stackctl.trees.tree import Tree
+
+
+class View:
+    """One tree under the eyes of plants. `stock` is upstream's own tree of the same release, if known.
+
+    `seen` records what was read (path to blob id, None for a file that is not there), which is what a
+    verdict depends on and so the key under which it can be kept.
+    """
+
+    def __init__(self, tree: Tree, stack: Stack, release: Release, stock: View | None = None) -> None:
+        self.tree = tree
+        self.stack = stack
+        self.release = release
+        self.stock = stock
+        self.changes: dict[str, bytes | None] = {}
+        self.seen: dict[str, str | None] = {}
+        self._modules: dict[tuple[str, str], Module] = {}
+
+    def exists(self, path: str) -> bool:
+        """Whether a regular file is there, unsaved changes counted."""
+        if path in self.changes:
+            return self.changes[path] is not None
+        there = self.tree.is_file(path)
+        self.seen[path] = self.tree.blob(path) if there else None
+        return there
+
+    def read(self, path: str) -> bytes:
+        """The bytes of a file that exists."""
+        changed = self.changes.get(path)
+        return self.tree.read(path) if changed is None else changed
+
+    def write(self, path: str, data: bytes | None) -> None:
+        """Keep a changed file; None removes it. Refuses to write through a symlink."""
+        if path in self.tree and not self.tree.is_file(path):
+            raise Unplantable(Verdict.HOST_GONE, f"{path} is a symlink or a submodule; it is never written through")
+        for folder in _parents(path):
+            if folder in self.tree:
+                raise Unplantable(Verdict.HOST_GONE, f"{folder} is a file or a symlink here, so {path} cannot be made")
+        self.changes[path] = data
+        self._modules.pop((path, "changed"), None)
+
+    def path_of(self, module: str) -> str:
+        """The path of a dotted module: its file, or its package's __init__ where that exists."""
+        stem = "/".join([*filter(None, [self.stack.source]), *module.split(".")])
+        package = f"{stem}/__init__.py"
+        return package if not self.exists(f"{stem}.py") and self.exists(package) else f"{stem}.py"
+
+    def module(self, path: str) -> Module:
+        """The parsed module at `path`. Raises Unplantable if it is not there or does not parse."""
+        if not self.exists(path):
+            raise Unplantable(Verdict.HOST_GONE, f"{path} is not in this tree")
+        key = (path, "changed" if path in self.changes else "tree")
+        if key not in self._modules:
+            try:
+                self._modules[key] = Module(Source.decode(self.read(path)))
+            except SourceError as error:
+                raise Unplantable(Verdict.UNPARSABLE, f"{path} {error.reason}", error.line) from None
+        return self._modules[key]
+
+    def edit(self, path: str, text: str) -> None:
+        """Keep a module's new text. A text that no longer parses is our bug and is never kept."""
+        data = self.module(path).source.encode(text)
+        try:
+            Source.decode(data).module  # noqa: B018 - parsed for its error
+        except SourceError as error:
+            raise AssertionError(f"the planted text of {path} {error.reason} (line {error.line})") from None
+        self.write(path, data)
+
+    def snapshot(self) -> dict[str, bytes | None]:
+        """What is changed so far, to come back to with `restore`."""
+        return dict(self.changes)
+
+    def restore(self, changes: dict[str, bytes | None]) -> None:
+        """Take back everything since `snapshot`."""
+        self.changes = dict(changes)
+        self._modules = {key: module for key, module in self._modules.items() if key[1] == "tree"}
+
+
+def _parents(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+
+
+def entry_file(entry: Entry, plant: Plant, name: str) -> bytes:
+    """The bytes of one of an entry's own files. Raises StackctlError if it is gone since loading."""
+    try:
+        return (entry.folder / name).read_bytes()
+    except OSError as error:
+        raise StackctlError(f"plant {plant.id}: {error.strerror}", str(entry.folder / name)) from None

@@ -1,0 +1,71 @@
+"""A report for the person at the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from stackctl.model.report import EntryRow, Finding, Report
+from stackctl.model.verdict import EntryVerdict, Level
+from stackctl.reports.markdown import headline
+
+_COLOURS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.NOTE: "dim"}
+_ENTRY_COLOURS = {
+    EntryVerdict.WHOLE: "green",
+    EntryVerdict.ADOPTED: "cyan",
+    EntryVerdict.HALF: "red",
+    EntryVerdict.ABSENT: "red",
+    EntryVerdict.NOT_JUDGED: "yellow",
+}
+
+
+def render_terminal(report: Report) -> None:
+    """Findings as `path:line: verdict message`, then the table of entries and one closing line."""
+    console = Console(highlight=False, soft_wrap=True)
+    for finding in report.findings:
+        _finding(console, finding)
+    if report.entries:
+        entries_table(console, report.entries)
+    colour = "green" if report.exit == 0 else "red"
+    plants = ", ".join(f"{count} {word}" for word, count in report.summary.get("plants", {}).items())
+    console.print(f"[{colour}]{report.command}: {headline(report)}[/]{f' ({plants})' if plants else ''}")
+
+
+def _finding(console: Console, finding: Finding) -> None:
+    where = f"{finding.path}:{finding.line}" if finding.line else finding.path
+    name = "/".join(filter(None, (finding.entry, finding.plant)))
+    symbol = f" in {finding.symbol}" if finding.symbol else ""
+    console.print(
+        f"[bold]{plain(where) or '-'}[/]: [{_COLOURS[finding.severity]}]{finding.kind}[/]"
+        f"{f' [bold]{plain(name)}[/]' if name else ''}{plain(symbol)}: {plain(finding.message)}"
+    )
+    if finding.evidence:
+        console.print(f"    {plain(finding.evidence)}", style="dim")
+    action = finding.action or finding.kind.action
+    if action != "none":
+        console.print(f"    do: {plain(action)}", style="dim")
+
+
+def plain(text: str) -> str:
+    """Text that is printed as it is: no markup, no control characters of somebody else's."""
+    return escape("".join(char if char.isprintable() else "\ufffd" for char in text))
+
+
+def entries_table(console: Console, entries: Iterable[EntryRow]) -> None:
+    """The table of entries."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("entry", "verdict", "disposition", "title", "missing"):
+        table.add_column(name, no_wrap=name in ("entry", "verdict", "disposition"))
+    for row in entries:
+        colour = _ENTRY_COLOURS.get(row.verdict, "dim")
+        table.add_row(row.number, f"[{colour}]{row.verdict}[/]", row.disposition, plain(row.title), plain(_missing(row)))
+    console.print(table)
+
+
+def _missing(row: EntryRow) -> str:
+    """The first few missing halves by name; a table is no place for thirty."""
+    more = f" and {len(row.missing) - 3} more" if len(row.missing) > 4 else ""
+    return ", ".join(row.missing[: 3 if more else 4]) + more or row.note

@@ -1,0 +1,1 @@
+"""Smoke runs: an environment for one release, a server or a part of it, a load, a judgement."""
