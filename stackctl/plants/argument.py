@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ast
-import copy
 from typing import TYPE_CHECKING
 
 from stackctl.model.stack import Entry, Plant
 from stackctl.model.verdict import Verdict
-from stackctl.plants import edit
+from stackctl.plants import edit, render
 from stackctl.plants.calls import call_nodes, statement_of
 from stackctl.plants.errors import Unplantable
 from stackctl.plants.kind import Example, Judgement, Kind, Option
-from stackctl.plants.layout import CallText, lay_out, one_line
+from stackctl.plants.layout import WIDTH, lay_out
+from stackctl.plants.layout import call as bracket
 from stackctl.plants.module import Host, Module, parents, parse_expression, same
+from stackctl.plants.render import Place
 from stackctl.plants.view import View
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Argument(Kind):
         inner = _in_hole(found, _template(plant.options["value"]))
         text = ast.get_source_segment(module.source.text, inner) or ast.unparse(inner)
         statement = statement_of(found, parents(_host(module, plant, path)))
-        view.edit(path, edit.rewrite(module.source, statement, {found: lambda _: _parse(text)}))
+        view.edit(path, edit.rewrite(module.source, statement, {found: lambda _: render.parse(text)}))
 
     def plant(self, plant: Plant, entry: Entry, view: View) -> None:
         path = self.path(plant, view)
@@ -101,14 +102,9 @@ class Argument(Kind):
             return
         module = view.module(path)
         call = _call(module, plant, path)
-        found = _argument(call, plant)
-        if found is not None:
-            value = ast.unparse(_fill(plant.options["value"], found))
-            targets = {found: lambda node: _parse(_rendered(plant, node, value))}
-        else:
-            targets = {call: lambda node: _added(node, plant, module, call)}
-        host = _host(module, plant, path)
-        view.edit(path, edit.rewrite(module.source, statement_of(call, parents(host)), targets))
+        statement = statement_of(call, parents(_host(module, plant, path)))
+        place = Place(module, statement, call)
+        view.edit(path, edit.rewrite(module.source, statement, {call: lambda node: _changed(node, plant, place, call)}))
 
 
 def _host(module: Module, plant: Plant, path: str) -> Host:
@@ -171,56 +167,46 @@ def _holds_hole(template: ast.AST) -> bool:
     return any(isinstance(node, ast.Name) and node.id == f"__{_HOLE}__" for node in ast.walk(template))
 
 
-def _fill(value: str, inner: ast.expr) -> ast.expr:
-    class Fill(ast.NodeTransformer):
-        def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802
-            return copy.deepcopy(inner) if node.id == f"__{_HOLE}__" else node
-
-    return Fill().visit(_template(value))
-
-
-def _rendered(plant: Plant, node: cst.BaseExpression, value: str) -> str:
-    """The value with upstream's own text in the hole, as upstream wrote it."""
-    import libcst as cst
-
-    template = plant.options["value"]
-    return template.replace("{value}", cst.Module([]).code_for_node(node)) if "{value}" in template else value
-
-
-def _parse(text: str) -> cst.BaseExpression:
-    import libcst as cst
-
-    return cst.parse_expression(text)
-
-
-def _added(node: cst.BaseExpression, plant: Plant, module: Module, call: ast.Call) -> cst.BaseExpression:
-    """The call with a keyword more: in its own line where the arguments stand one a line."""
+def _changed(node: cst.BaseExpression, plant: Plant, place: Place, call: ast.Call) -> cst.BaseExpression:
+    """The call with its argument changed or added, laid out anew only where it no longer fits its line."""
     import libcst as cst
     from libcst.helpers import ensure_type
 
     whole = ensure_type(node, cst.Call)
+    found = _argument(call, plant)
+    if found is None:
+        return _added(whole, plant, place, call)
+    values = [*call.args, *(keyword.value for keyword in call.keywords)]
+    index = sorted(values, key=lambda value: (value.lineno, value.col_offset)).index(found)
+    argument = whole.args[index]
+    value = plant.options["value"].replace("{value}", render.code(argument.value))
+    new = whole.with_deep_changes(argument, value=render.parse(value))
+    text = render.code(new)
+    if "\n" in text or place.before + len(text) + place.after <= WIDTH:
+        return new
+    return render.parse(lay_out(render.expression(new), place.indent, place.before, place.after, place.margin))
+
+
+def _added(whole: cst.Call, plant: Plant, place: Place, call: ast.Call) -> cst.BaseExpression:
+    """The call with a keyword more: in its own line where the arguments stand one a line."""
+    import libcst as cst
+
     name = plant.options.get("keyword")
     if name is None:
         raise Unplantable(Verdict.HOST_GONE, f"`{plant.options['call']}` has no such positional argument", call.lineno)
-    keyword = cst.Arg(
-        value=cst.parse_expression(plant.options["value"]),
-        keyword=cst.Name(name),
-        equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
-    )
-    if not whole.args:
-        return whole.with_changes(args=[keyword])
-    last = whole.args[-1]
-    if isinstance(whole.whitespace_before_args, cst.ParenthesizedWhitespace) and isinstance(last.comma, cst.Comma):
+    last = whole.args[-1] if whole.args else None
+    if last and isinstance(whole.whitespace_before_args, cst.ParenthesizedWhitespace) and isinstance(last.comma, cst.Comma):
+        keyword = cst.Arg(
+            value=render.parse(plant.options["value"]),
+            keyword=cst.Name(name),
+            equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
+            comma=last.comma.with_changes(whitespace_after=_closing(last.comma.whitespace_after)),
+        )
         between = cst.Comma(whitespace_after=_row(last.comma.whitespace_after, whole.whitespace_before_args))
-        return whole.with_changes(
-            args=[*whole.args[:-1], last.with_changes(comma=between), keyword.with_changes(comma=last.comma.with_changes(
-                whitespace_after=_closing(last.comma.whitespace_after)))]
-        )  # fmt: skip
-    texts = [one_line(cst.Module([]).code_for_node(argument.with_changes(comma=cst.MaybeSentinel.DEFAULT))) for argument in whole.args]
-    line = module.source.lines[call.lineno - 1]
-    base = len(line) - len(line.lstrip())
-    doc = CallText(plant.options["call"], (*texts, f"{name}={plant.options['value']}"))
-    return _parse(lay_out(doc, "", module.source.column(call.lineno, call.col_offset), 1, margin=base))
+        return whole.with_changes(args=[*whole.args[:-1], last.with_changes(comma=between), keyword])
+    parts = (*(render.argument(each) for each in whole.args), f"{name}={plant.options['value']}")
+    doc = bracket(render.code(whole.func), parts)
+    return render.parse(lay_out(doc, place.indent, place.before, place.after, place.margin))
 
 
 def _row(after: cst.BaseParenthesizableWhitespace, before: cst.BaseParenthesizableWhitespace) -> cst.BaseParenthesizableWhitespace:

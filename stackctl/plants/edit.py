@@ -11,8 +11,8 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from stackctl.plants.errors import Unplantable
 from stackctl.model.verdict import Verdict
+from stackctl.plants.errors import Unplantable
 from stackctl.trees.source import Source
 
 if TYPE_CHECKING:

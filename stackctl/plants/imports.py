@@ -122,9 +122,7 @@ def _runtime_imports(body: list[ast.stmt]) -> list[ast.Import | ast.ImportFrom]:
     for statement in body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             found.append(statement)
-        elif isinstance(statement, ast.Try):
-            found += _runtime_imports(statement.body)
-        elif isinstance(statement, ast.If) and "TYPE_CHECKING" not in ast.unparse(statement.test):
+        elif isinstance(statement, ast.Try) or isinstance(statement, ast.If) and "TYPE_CHECKING" not in ast.unparse(statement.test):
             found += _runtime_imports(statement.body)
     return found
 

@@ -74,6 +74,7 @@ class Kind(ABC):
 
     def uproot(self, plant: Plant, entry: Entry, view: View) -> None:
         """Take out what `leftover` found."""
+        raise NotImplementedError(f"{self.name} leaves nothing over")
 
     def check(self, plant: Plant, entry: Entry) -> list[str]:
         """What is wrong with the declaration itself, beyond types and missing keys."""

@@ -1,4 +1,4 @@
-"""Lay a call out as Black would: on one line if it fits, else its arguments below it."""
+"""Lay code out as Black would: on one line if it fits, else the parts of its bracket below it."""
 
 from __future__ import annotations
 
@@ -10,38 +10,61 @@ _STEP = "    "
 
 
 @dataclass(frozen=True)
-class CallText:
-    """A call to print: what stands before the bracket, and each argument as text or as a call to break."""
+class Bracket:
+    """A call or another bracket that can be broken: what stands before and after its parts."""
 
     head: str
-    arguments: tuple[str | CallText, ...]
-
-    def flat(self) -> str:
-        """The call on one line."""
-        return f"{self.head}({', '.join(flat(argument) for argument in self.arguments)})"
+    parts: tuple[str | Bracket, ...]
+    tail: str = ")"
+    comma: str = ","
 
 
-def flat(part: str | CallText) -> str:
-    """A part on one line."""
-    return part if isinstance(part, str) else part.flat()
+Part = str | Bracket
 
 
-def lay_out(part: str | CallText, indent: str, before: int, after: int, margin: int = 0) -> str:
+def call(head: str, parts: tuple[Part, ...]) -> Bracket:
+    """A call of `head`."""
+    return Bracket(f"{head}(", parts)
+
+
+def prefixed(text: str, part: Part) -> Part:
+    """A part with text in front of it."""
+    return text + part if isinstance(part, str) else Bracket(text + part.head, part.parts, part.tail, part.comma)
+
+
+def flat(part: Part) -> str:
+    """A part on one line, as far as it can be."""
+    if isinstance(part, str):
+        return one_line(part)
+    return part.head + f"{part.comma} ".join(map(flat, part.parts)) + part.tail
+
+
+def lay_out(part: Part, indent: str, before: int, after: int, margin: int = 0) -> str:
     """`part` as text, whose continuation lines carry `indent`.
 
     `before` and `after` are the columns taken on its first and last line by what surrounds it;
     `margin` is the width of the block's own indentation, which libcst puts in front of `indent`.
     """
     line = flat(part)
-    if isinstance(part, str) or ("\n" not in line and before + len(line) + after <= WIDTH):
+    if "\n" not in line and before + len(line) + after <= WIDTH:
         return line
+    if isinstance(part, str):
+        return _reindented(part, indent) if "\n" in part else line
     inner = indent + _STEP
     used = margin + len(inner)
-    joined = ", ".join(flat(argument) for argument in part.arguments)
-    if "\n" not in joined and used + len(joined) <= WIDTH:
-        return f"{part.head}(\n{inner}{joined}\n{indent})"
-    rows = [f"{inner}{lay_out(argument, inner, used, 1, margin)},\n" for argument in part.arguments]
-    return f"{part.head}(\n{''.join(rows)}{indent})"
+    joined = f"{part.comma} ".join(map(flat, part.parts))
+    if part.comma and "\n" not in joined and used + len(joined) <= WIDTH:
+        return f"{part.head}\n{inner}{joined}\n{indent}{part.tail}"
+    rows = [f"{inner}{lay_out(piece, inner, used, 1, margin)}{part.comma}\n" for piece in part.parts]
+    return f"{part.head}\n{''.join(rows)}{indent}{part.tail}"
+
+
+def _reindented(text: str, indent: str) -> str:
+    """Text over several lines, moved so that its last line, a closing bracket, is at `indent`."""
+    first, *rest = text.split("\n")
+    shift = len(indent) - (len(rest[-1]) - len(rest[-1].lstrip()))
+    moved = [" " * max(0, len(row) - len(row.lstrip()) + shift) + row.lstrip() for row in rest]
+    return "\n".join([first, *moved])
 
 
 def one_line(text: str) -> str:

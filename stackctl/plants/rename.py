@@ -91,9 +91,7 @@ def _uses(module: Module, host: Host, name: str) -> list[tuple[int, int]]:
             found.add((line, module.source.column(line, node.end_col_offset or 0) - len(name)))
         elif isinstance(node, ast.arg | ast.keyword) and node.arg == name:
             found.add((node.lineno, module.source.column(node.lineno, node.col_offset)))
-        elif isinstance(node, ast.alias) and name in (node.name, node.asname):
-            found |= _in_text(module, node.lineno, node.col_offset, name)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == name:
+        elif isinstance(node, ast.alias) and name in (node.name, node.asname) or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == name:
             found |= _in_text(module, node.lineno, node.col_offset, name)
     return sorted(found)
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from stackctl.model.stack import Entry, Plant
 from stackctl.model.verdict import Verdict
-from stackctl.plants import edit
+from stackctl.plants import edit, render
 from stackctl.plants.calls import Site, sites
 from stackctl.plants.errors import Unplantable
 from stackctl.plants.imports import judge_import, plant_import
 from stackctl.plants.kind import Example, Judgement, Kind, Option
-from stackctl.plants.layout import CallText, lay_out, one_line
+from stackctl.plants.layout import Part, call, lay_out, prefixed
 from stackctl.plants.module import Host, Module, own_nodes, parents, parse_expression, start_line
+from stackctl.plants.render import Place
 from stackctl.plants.view import View
 
 if TYPE_CHECKING:
@@ -253,26 +254,16 @@ def _keyword_texts(plant: Plant, site: Site) -> list[str]:
 def _rewrite(plant: Plant, view: View, path: str, site: Site, model: Site) -> None:
     """Put the rerouted call in the place of `site`, with the arguments of `model` (itself or stock's)."""
     module = view.module(path)
-    host = _host(module, plant, path)
-    up = parents(host)
-    brackets = _needs_brackets(site.node, up)
-    base = module.indent(site.statement.lineno)
-    line = module.source.lines[site.node.lineno - 1]
-    indent = line[: len(line) - len(line.lstrip(" \t\x0c"))].removeprefix(base)
-    before = len(line[: module.source.column(site.node.lineno, site.node.col_offset)].expandtabs(4))
-    end = site.node.end_lineno or site.node.lineno
-    after = len(module.source.lines[end - 1].rstrip()) - module.source.column(end, site.node.end_col_offset or 0)
+    brackets = _needs_brackets(site.node, parents(_host(module, plant, path)))
 
     def build(node: cst.BaseExpression) -> cst.BaseExpression:
-        import libcst as cst
+        place = Place(module, site.statement, site.node, brackets=bool(node.lpar))
+        doc = _call_text(plant, node if model is site else render.parse(ast.unparse(model.node)), model)
+        taken = place.before + len("await ") + (2 if brackets else 0)
+        text = lay_out(doc, place.indent, taken, place.after, place.margin)
+        return render.parse(f"(await {text})" if brackets else f"await {text}")
 
-        doc = _call_text(plant, node if model is site else cst.parse_expression(ast.unparse(model.node)), model)
-        taken = len("await ") + (2 if brackets else 0)
-        text = lay_out(doc, indent, before + taken, after, margin=len(base.expandtabs(4)))
-        return cst.parse_expression(f"(await {text})" if brackets else f"await {text}")
-
-    text = edit.rewrite(module.source, site.statement, {site.node: build})
-    view.edit(path, text)
+    view.edit(path, edit.rewrite(module.source, site.statement, {site.node: build}))
     if site.state == "hop":
         _drop_loop(plant, view, path)
 
@@ -288,55 +279,34 @@ def _needs_brackets(node: ast.expr, up: dict[ast.AST, ast.AST]) -> bool:
     )
 
 
-def _call_text(plant: Plant, node: cst.BaseExpression, model: Site) -> CallText:
+def _call_text(plant: Plant, node: cst.BaseExpression, model: Site) -> Part:
     """The rerouted call as something to lay out."""
     options = plant.options
+    node = node.with_changes(lpar=(), rpar=())
     first = [options["first"]] if options.get("first") else []
     keywords = _keyword_texts(plant, model)
     if "late" in options:
-        body = _expression_text(_late(node, options["late"]))
-        lazy = CallText(f"lambda: {body.head}", body.arguments) if isinstance(body, CallText) else f"lambda: {body}"
-        return CallText(options["through"], (*first, lazy, *keywords))
+        lazy = prefixed("lambda: ", render.expression(_late(node, options["late"])))
+        return call(options["through"], (*first, lazy, *keywords))
     positional, bound = _split(node, model)
-    callee: str | CallText = options["call"]
-    if bound:
-        callee = CallText("functools.partial", (options["call"], *bound))
-    return CallText(options["through"], (*first, callee, *positional, *keywords))
+    callee: Part = call("functools.partial", (options["call"], *bound)) if bound else options["call"]
+    return call(options["through"], (*first, callee, *positional, *keywords))
 
 
-def _split(node: cst.BaseExpression, model: Site) -> tuple[list[str | CallText], list[str | CallText]]:
+def _split(node: cst.BaseExpression, model: Site) -> tuple[list[Part], list[Part]]:
     """The positional arguments of a call, and those that only functools.partial can carry."""
     import libcst as cst
     from libcst.helpers import ensure_type
 
-    if isinstance(node, cst.Await):
-        node = node.expression
-    call = ensure_type(node, cst.Call)
-    arguments, bound = list(call.args), []
+    whole = ensure_type(node.expression if isinstance(node, cst.Await) else node, cst.Call)
+    arguments, bound = list(whole.args), []
     if model.state == "hop":
         inner = arguments[1].value
-        bound = [_argument_text(argument) for argument in inner.args[1:]] if isinstance(inner, cst.Call) else []
+        bound = [render.argument(each) for each in inner.args[1:]] if isinstance(inner, cst.Call) else []
         arguments = arguments[2:]
-    positional = [_argument_text(a) for a in arguments if a.keyword is None and a.star != "**"]
-    bound += [_argument_text(a) for a in arguments if a.keyword is not None or a.star == "**"]
+    positional = [render.argument(each) for each in arguments if each.keyword is None and each.star != "**"]
+    bound += [render.argument(each) for each in arguments if each.keyword is not None or each.star == "**"]
     return positional, bound
-
-
-def _argument_text(argument: cst.Arg) -> str | CallText:
-    head = f"{argument.keyword.value}=" if argument.keyword else argument.star
-    body = _expression_text(argument.value)
-    return CallText(head + body.head, body.arguments) if isinstance(body, CallText) else head + body
-
-
-def _expression_text(node: cst.BaseExpression) -> str | CallText:
-    """An expression as text; a call whose arguments carry no comments can be broken over lines."""
-    import libcst as cst
-
-    code = cst.Module([]).code_for_node(node)
-    if isinstance(node, cst.Call) and not node.lpar and "#" not in code:
-        head = one_line(cst.Module([]).code_for_node(node.func))
-        return CallText(head, tuple(_argument_text(argument) for argument in node.args))
-    return one_line(code)
 
 
 def _late(node: cst.BaseExpression, names: dict[str, str]) -> cst.BaseExpression:
