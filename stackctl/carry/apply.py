@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from stackctl.carry import transaction
-from stackctl.carry.planting import Outcome, plant_entries
+from stackctl.carry.planting import Judge, Outcome, plant_entries
 from stackctl.model.errors import StackctlError
 from stackctl.model.stack import Entry, Stack
 from stackctl.model.verdict import Verdict
-from stackctl.plants.judging import is_bad
+from stackctl.plants.judging import is_bad, judge_plant
 from stackctl.plants.view import View
 from stackctl.trees.git import Repository
 from stackctl.trees.release import Release, release_of
+from stackctl.trees.stock import stock_tree
 from stackctl.trees.tree import GitTree
 
 
@@ -41,7 +42,7 @@ def default_branch(stack: Stack, release: Release) -> str:
 
 def apply(
     stack: Stack, repository: Repository, onto: str, *, branch: str | None = None, entries: Sequence[Entry] | None = None,
-    release: str | None = None, dry_run: bool = False, checkout: bool = False,
+    release: str | None = None, dry_run: bool = False, checkout: bool = False, judge: Judge = judge_plant,
 ) -> Run:  # fmt: skip
     """Plant `entries` (default: all) on `onto`, on a branch of its own; one that is there is carried on with."""
     base = repository.resolve(onto)
@@ -55,12 +56,12 @@ def apply(
             raise StackctlError(
                 f"branch {name} is there and does not stand on {onto}", str(repository.path), "name another: --branch NAME"
             )
-        return _run(stack, repository, old or base, stock, found, name, old, entries, "Plants", dry_run, checkout)
+        return _run(stack, repository, old or base, stock, found, name, old, entries, "Plants", dry_run, checkout, judge)
 
 
 def replant(
     stack: Stack, repository: Repository, at: str, *, branch: str | None = None, entries: Sequence[Entry] | None = None,
-    release: str | None = None, upstream: str | None = None, dry_run: bool = False, checkout: bool = False,
+    release: str | None = None, upstream: str | None = None, dry_run: bool = False, checkout: bool = False, judge: Judge = judge_plant,
 ) -> Run:  # fmt: skip
     """Make the stack whole at `at`, in commits on that branch, or on `branch` made from it."""
     start = repository.resolve(at)
@@ -76,23 +77,15 @@ def replant(
         if old and old != start:
             raise StackctlError(f"branch {name} is there already", str(repository.path), "name another: --branch NAME")
         stock = stock_tree(repository, found, upstream)
-        return _run(stack, repository, start, stock, found, name, old, entries, "Replants", dry_run, checkout)
-
-
-def stock_tree(repository: Repository, release: Release, upstream: str | None = None) -> GitTree | None:
-    """Stock upstream: the ref given, else the release's tag, else None."""
-    if upstream:
-        return GitTree(repository, upstream)
-    tag = f"refs/tags/v{release.version}"
-    return GitTree(repository, tag) if release.exact and repository.exists(tag) else None
+        return _run(stack, repository, start, stock, found, name, old, entries, "Replants", dry_run, checkout, judge)
 
 
 def _run(
     stack: Stack, repository: Repository, start: str, stock: GitTree | None, release: Release, branch: str,
-    old: str | None, entries: Sequence[Entry] | None, verb: str, dry_run: bool, checkout: bool,
+    old: str | None, entries: Sequence[Entry] | None, verb: str, dry_run: bool, checkout: bool, judge: Judge,
 ) -> Run:  # fmt: skip
     view = View(GitTree(repository, start), stack, release, View(stock, stack, release) if stock else None)
-    outcomes = plant_entries(stack.entries if entries is None else entries, view)
+    outcomes = plant_entries(stack.entries if entries is None else entries, view, judge)
     tip = start
     if not dry_run:
         steps = transaction.steps_of(outcomes, stack, verb, str(release))

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from stackctl.model.stack import Entry, Plant
 from stackctl.model.verdict import Verdict
 from stackctl.plants.errors import Unplantable
-from stackctl.plants.judging import REPAIRABLE, adopted_elsewise, judge_plant
+from stackctl.plants.judging import REPAIRABLE, adopted_elsewise, is_bad, judge_plant
 from stackctl.plants.kind import Judgement
 from stackctl.plants.manifest import kind_of
 from stackctl.plants.view import View
+
+Judge = Callable[[Entry, Plant, View], Judgement]
+
+# What a person must decide: the unit is left out whole.
+STOPS = frozenset({Verdict.HOST_GONE, Verdict.AMBIGUOUS, Verdict.UNPARSABLE, Verdict.UNDECIDED})
 
 
 @dataclass(frozen=True)
@@ -28,94 +35,147 @@ class Outcome:
         return tuple(plant.id for plant, found in self.judged if found.verdict is Verdict.PLANTED)
 
 
-def plant_entries(entries: Iterable[Entry], view: View) -> list[Outcome]:
+def plant_entries(entries: Sequence[Entry], view: View, judge: Judge = judge_plant) -> list[Outcome]:
     """Plant entries in order. The view keeps the changes; a unit that cannot be placed is left out whole.
 
     Each plant is judged once more when all are in: a tombstone may hold only then.
     """
-    outcomes = [plant_entry(entry, view) for entry in entries]
-    return [replace(outcome, judged=tuple(_final(outcome.entry, view, *pair) for pair in outcome.judged)) for outcome in outcomes]
+    planter = _Planter(entries, view, judge)
+    outcomes = [planter.plant_entry(entry) for entry in entries]
+    return [replace(each, judged=tuple(planter.final(each.entry, *pair) for pair in each.judged)) for each in outcomes]
 
 
-def _final(entry: Entry, view: View, plant: Plant, found: Judgement) -> tuple[Plant, Judgement]:
-    if found.verdict in _STOPS:
-        return plant, found
-    after = judge_plant(entry, plant, view)
-    put_in = found.verdict is Verdict.PLANTED and after.verdict in (Verdict.INTACT, Verdict.ADOPTED)
-    return plant, replace(after, verdict=Verdict.PLANTED, message=found.message) if put_in else after
+class _Planter:
+    """One run over some entries."""
 
+    def __init__(self, entries: Sequence[Entry], view: View, judge: Judge) -> None:
+        self.entries = entries
+        self.view = view
+        self.judge = judge
 
-def plant_entry(entry: Entry, view: View) -> Outcome:
-    """Plant one entry, leaving out the units that fail until the rest stands."""
-    before = view.snapshot()
-    core = entry.unit_of(entry.plants[0])  # without the first plant's unit the others would call what is not there
-    failed: dict[str, tuple[Plant, Judgement]] = {}
-    while True:
-        view.restore(before)
+    def plant_entry(self, entry: Entry) -> Outcome:
+        """Plant one entry, leaving out the units that fail until the rest stands."""
+        before = start = self.view.snapshot()
+        failed: dict[str, tuple[Plant, Judgement]] = {}
+        mended: set[str] = set()
+        while True:
+            self.view.restore(start)
+            judged, failure = self._attempt(entry, failed)
+            if failure is None:
+                return Outcome(entry, tuple(judged), self._changed(before))
+            plant, found = failure
+            if found.path and found.path not in mended and (data := self._from_stock(found.path, start)) is not None:
+                mended.add(found.path)
+                start = {**start, found.path: data}
+            else:
+                failed[entry.unit_of(plant)] = failure
+
+    def _attempt(
+        self, entry: Entry, failed: dict[str, tuple[Plant, Judgement]]
+    ) -> tuple[list[tuple[Plant, Judgement]], tuple[Plant, Judgement] | None]:
+        """Plant everything but the failed units; stop at the first plant that cannot be placed."""
+        core = entry.unit_of(entry.plants[0])  # without the first plant's unit the others would call what is not there
         judged: list[tuple[Plant, Judgement]] = []
-        failure = None
         for plant in entry.plants:
-            unit = entry.unit_of(plant)
-            if cause := failed.get(unit) or failed.get(core):
-                judged.append((plant, _left_out(entry, plant, view, *cause)))
+            if cause := failed.get(entry.unit_of(plant)) or failed.get(core):
+                judged.append((plant, self._left_out(entry, plant, *cause)))
                 continue
-            found = _plant_one(entry, plant, view)
+            found = self._plant_one(entry, plant)
             judged.append((plant, found))
-            if found.verdict in _STOPS:
-                failure = (unit, (plant, found))
-                break
-        if failure is None:
-            break
-        failed[failure[0]] = failure[1]
-    return Outcome(entry, tuple(judged), _changed(before, view))
+            if found.verdict in STOPS:
+                return judged, (plant, found)
+        return judged, None
 
+    def _plant_one(self, entry: Entry, plant: Plant) -> Judgement:
+        """Judge a plant, plant it if it needs it, and judge again: nothing is planted that cannot be missed."""
+        found = self.judge(entry, plant, self.view)
+        if found.verdict not in REPAIRABLE or _only_watched(plant):
+            return found
+        try:
+            self._put_right(entry, plant, found)
+        except Unplantable as error:
+            verdict = error.verdict if error.verdict in STOPS else Verdict.UNDECIDED
+            return replace(found, verdict=verdict, message=error.message, line=error.line or found.line)
+        after = self.judge(entry, plant, self.view)
+        if after.verdict in (Verdict.INTACT, Verdict.ADOPTED):
+            return replace(after, verdict=Verdict.PLANTED, message=f"was {found.verdict}: {found.message}")
+        return after if after.verdict in STOPS else replace(after, verdict=Verdict.UNDECIDED)
 
-_STOPS = frozenset({Verdict.HOST_GONE, Verdict.AMBIGUOUS, Verdict.UNPARSABLE, Verdict.UNDECIDED})
-
-
-def _plant_one(entry: Entry, plant: Plant, view: View) -> Judgement:
-    """Judge a plant, plant it if it needs it, and judge again: nothing is planted that cannot be missed."""
-    found = judge_plant(entry, plant, view)
-    if found.verdict not in REPAIRABLE or _only_watched(plant):
-        return found
-    kind = kind_of(plant, entry)
-    try:
-        if found.verdict is Verdict.DUPLICATED and adopted_elsewise(entry, plant, view):
-            kind.uproot(plant, entry, view)
-        elif adopted_elsewise(entry, plant, view):
-            raise Unplantable(Verdict.UNDECIDED, found.message, found.line)
+    def _put_right(self, entry: Entry, plant: Plant, found: Judgement) -> None:
+        kind = kind_of(plant, entry)
+        if not adopted_elsewise(entry, plant, self.view):
+            kind.plant(plant, entry, self.view)
+        elif found.verdict is Verdict.DUPLICATED:
+            kind.uproot(plant, entry, self.view)
         else:
-            kind.plant(plant, entry, view)
-    except Unplantable as error:
-        verdict = error.verdict if error.verdict in _STOPS else Verdict.UNDECIDED
-        return replace(found, verdict=verdict, message=error.message, line=error.line or found.line)
-    after = judge_plant(entry, plant, view)
-    if after.verdict in (Verdict.INTACT, Verdict.ADOPTED):
-        return replace(after, verdict=Verdict.PLANTED, message=f"was {found.verdict}: {found.message}")
-    return after if after.verdict in _STOPS else replace(after, verdict=Verdict.UNDECIDED)
+            raise Unplantable(Verdict.UNDECIDED, found.message, found.line)
+
+    def _left_out(self, entry: Entry, plant: Plant, cause: Plant, why: Judgement) -> Judgement:
+        """The verdict on a plant whose unit failed."""
+        if plant is cause:
+            return why
+        found = self.judge(entry, plant, self.view)
+        if found.verdict in REPAIRABLE or found.verdict in STOPS:
+            return replace(found, verdict=Verdict.UNDECIDED, message=f"left out with {cause.id}", with_plant=cause.id)
+        return found
+
+    def final(self, entry: Entry, plant: Plant, found: Judgement) -> tuple[Plant, Judgement]:
+        """The verdict when every entry is in."""
+        if found.verdict in STOPS:
+            return plant, found
+        after = self.judge(entry, plant, self.view)
+        put_in = found.verdict is Verdict.PLANTED and not is_bad(after)
+        return plant, replace(after, verdict=Verdict.PLANTED, message=found.message) if put_in else after
+
+    def _changed(self, before: dict[str, bytes | None]) -> dict[str, bytes | None]:
+        """The files that differ from what they were before the entry, whatever else is unsaved."""
+
+        def old(path: str) -> bytes | None:
+            if path in before:
+                return before[path]
+            return self.view.tree.read(path) if path in self.view.tree else None
+
+        return {path: data for path, data in self.view.changes.items() if data != old(path)}
+
+    @cached_property
+    def _fresh(self) -> View | None:
+        """Stock upstream with the same entries planted on it."""
+        stock = self.view.stock
+        if stock is None:
+            return None
+        fresh = View(stock.tree, stock.stack, stock.release, stock)
+        plant_entries(self.entries, fresh, self.judge)
+        return fresh
+
+    def _from_stock(self, path: str, changes: dict[str, bytes | None]) -> bytes | None:
+        """A file made anew from stock, if nothing that is not stock's or the stack's would be lost by it.
+
+        A merge can leave a file half stock's and half ours in a way no plant can read, even one that does
+        not parse. If each of its lines is one of the two sides', and it has all that both have, then
+        stock's file freshly planted is what it was to be.
+        """
+        fresh = self._fresh
+        if fresh is None or fresh.stock is None or not fresh.exists(path) or not fresh.stock.exists(path):
+            return None
+        now = changes[path] if path in changes else self.view.tree.read(path) if path in self.view.tree else None
+        wanted = fresh.read(path)
+        if now is None or now == wanted:
+            return None
+        mixed = _is_mixture(_lines(now), _lines(fresh.stock.read(path)), _lines(wanted))
+        return wanted if mixed else None
+
+
+def _lines(data: bytes) -> list[bytes]:
+    return data.split(b"\n")
+
+
+def _is_mixture(mixed: list[bytes], one: list[bytes], other: list[bytes]) -> bool:
+    """Whether every line of `mixed` is from one of the two sides and no line that both have is missing."""
+    counts, left, right = Counter(mixed), Counter(one), Counter(other)
+    counts.pop(b"", None)
+    return counts <= (left | right) and all(counts[line] >= count for line, count in (left & right).items() if line)
 
 
 def _only_watched(plant: Plant) -> bool:
     """A tombstone over text is reported by verify once all entries are planted, never edited."""
     return plant.kind == "tombstone" and "code" not in plant.options
-
-
-def _left_out(entry: Entry, plant: Plant, view: View, cause: Plant, why: Judgement) -> Judgement:
-    """The verdict on a plant whose unit failed."""
-    found = judge_plant(entry, plant, view)
-    if plant is cause:
-        return why
-    if found.verdict in REPAIRABLE:
-        return replace(found, verdict=Verdict.UNDECIDED, message=f"left out with {cause.id}", with_plant=cause.id)
-    return found
-
-
-def _changed(before: dict[str, bytes | None], view: View) -> dict[str, bytes | None]:
-    """The files that differ from what they were before the entry, whatever else is unsaved."""
-
-    def old(path: str) -> bytes | None:
-        if path in before:
-            return before[path]
-        return view.tree.read(path) if path in view.tree else None
-
-    return {path: data for path, data in view.changes.items() if data != old(path)}

@@ -40,11 +40,12 @@ def _absent(
     sides: Sides, moves: dict[str, Moves], path: str, base: str, ours: str, theirs: str
 ) -> _Found | None:
     """A file that merged lacks although a side has it."""
+    if base and not (ours and theirs) and (not ours or ours == base):
+        return None
     if moves["merged"].gone(path) or _stands_elsewhere(sides, path, "ours" if ours else "theirs"):
         return None
-    if base and not (ours and theirs):
-        changed_ours = ours and ours != base
-        return ("ours", 1, Verdict.HOST_GONE, "upstream deleted the file") if changed_ours else None
+    if base and not theirs:
+        return "ours", 1, Verdict.HOST_GONE, "upstream deleted the file"
     if ours and ours != base:
         return "ours", 1, Verdict.LOST, "ours has the file, merged lacks it"
     return "theirs", 1, Verdict.UPSTREAM_LOST, "theirs has the file, merged lacks it"

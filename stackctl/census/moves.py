@@ -75,25 +75,22 @@ def _touched(sides: Sides, path: str, other: str, side: str) -> bool:
 
 def closest_file(sides: Sides, origin: str, path: str, side: str, added: Iterable[str]) -> str:
     """The one of `added` on `side` that holds most of the lines that `path` has on `origin`, or ""."""
-    blob, lines = sides.blob(origin, path), _lines(sides.read(origin, path))
+    blob, lines = sides.blob(origin, path), sides.lines(origin, path)
     suffix, best, score = path.rpartition(".")[2], "", _FILE_LIKENESS
-    for candidate in added:
-        if not candidate.endswith(suffix):
-            continue
-        if sides.blob(side, candidate) == blob and lines:
-            return candidate
-        value = _dice(lines, _lines(sides.read(side, candidate)))
+    alike = [candidate for candidate in added if candidate.endswith(suffix)]
+    if lines and (same := next((c for c in alike if sides.blob(side, c) == blob), "")):
+        return same
+    for candidate in alike:
+        value = _dice(lines, sides.lines(side, candidate))
         if value > score:
             best, score = candidate, value
     return best
 
 
-def _lines(data: bytes) -> Counter[bytes]:
-    return Counter(line.strip() for line in data.splitlines() if line.strip())
-
-
 def _dice(one: Counter, other: Counter) -> float:
     total = one.total() + other.total()
+    if 2 * min(one.total(), other.total()) < _FILE_LIKENESS * total:
+        return 0.0  # sizes too far apart to be alike, whatever they hold
     return 2 * (one & other).total() / total if total else 0.0
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from stackctl.facts.cache import FactsCache
+from stackctl.facts.search import read_many
 from stackctl.facts.statements import Fact
 from stackctl.facts.text import is_binary, read_text_facts
 from stackctl.trees.source import Source, SourceError
@@ -31,7 +34,8 @@ class Sides:
     theirs: Tree
     merged: Tree
     cache: FactsCache
-    unreadable: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _bytes: dict[str, bytes] = field(default_factory=dict)
+    _lines: dict[str, Counter[bytes]] = field(default_factory=dict)
 
     def tree(self, side: str) -> Tree:
         """The tree of one side by its name."""
@@ -63,7 +67,24 @@ class Sides:
 
     def read(self, side: str, path: str) -> bytes:
         """The bytes of `path` on one side."""
-        return self.tree(side).read(path)
+        tree = self.tree(side)
+        held = self._bytes.get(tree.blob(path)) if self._bytes else None
+        return tree.read(path) if held is None else held
+
+    def lines(self, side: str, path: str) -> Counter[bytes]:
+        """The lines of a file that are not blank, without indentation, counted."""
+        blob = self.blob(side, path)
+        if blob not in self._lines:
+            data = self._bytes.pop(blob, None) or self.read(side, path)
+            self._lines[blob] = Counter(line.strip() for line in data.splitlines() if line.strip())
+        return self._lines[blob]
+
+    def prefetch(self, side: str, paths: Iterable[str]) -> None:
+        """Read many files with one Git process, for those who will ask for them next."""
+        tree = self.tree(side)
+        wanted = [p for p in paths if p in tree and tree.is_file(p) and tree.blob(p) not in self._bytes]
+        for path, data in read_many(tree, wanted):
+            self._bytes[tree.blob(path)] = data
 
     def facts(self, side: str, path: str, as_text: bool = False) -> list[Fact]:
         """The facts of one file; of none if it is not there. Text lines where `ast` cannot read it."""

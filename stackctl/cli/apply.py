@@ -33,6 +33,7 @@ def command(
     are left out whole, and the exit code is 1.
     """
     from stackctl.carry import apply as carry
+    from stackctl.census.memo import Memo
     from stackctl.trees.release import release_of
     from stackctl.trees.tree import GitTree
 
@@ -43,9 +44,9 @@ def command(
         return carry.abort(repository, name, settings.say)
     if carry_on:
         carry.require_pending(repository, name)
-    with status(settings, f"planting on {onto}"):
+    with status(settings, f"planting on {onto}"), Memo() as memo:
         run = carry.apply(
             stack, repository, onto, branch=name, entries=chosen(stack, only, without),
-            release=release, dry_run=dry_run, checkout=checkout,
+            release=release, dry_run=dry_run, checkout=checkout, judge=memo.judge,
         )  # fmt: skip
     return finish(settings, stack, run, "apply", form, dry_run=dry_run)

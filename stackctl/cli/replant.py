@@ -29,14 +29,15 @@ def command(
 ) -> int:  # fmt: skip
     """Put lost, altered, misplaced and duplicated halves right, and touch nothing else."""
     from stackctl.carry import apply as carry
+    from stackctl.census.memo import Memo
 
     stack = settings.stack()
     repository = open_repository(repo)
     if carry_on:
         carry.require_pending(repository, branch or at)
-    with status(settings, f"replanting {at}"):
+    with status(settings, f"replanting {at}"), Memo() as memo:
         run = carry.replant(
             stack, repository, at, branch=branch, entries=chosen(stack, only, without), release=release,
-            upstream=upstream, dry_run=dry_run, checkout=checkout,
+            upstream=upstream, dry_run=dry_run, checkout=checkout, judge=memo.judge,
         )  # fmt: skip
     return finish(settings, stack, run, "replant", form, dry_run=dry_run)

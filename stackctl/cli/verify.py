@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from stackctl.cli.common import Settings, chosen, format_option, open_repository, render, repo_option, status
+
+if TYPE_CHECKING:
+    from stackctl.trees.release import Release
+    from stackctl.trees.tree import GitTree
 
 
 @click.command()
@@ -24,10 +29,10 @@ def command(
     only: tuple[int, ...], without: tuple[int, ...], form: str,
 ) -> int:  # fmt: skip
     """Judge every declared half of one tree. Reads only: nothing is written, imported or run."""
-    from stackctl.carry.apply import stock_tree
     from stackctl.census.memo import Memo
     from stackctl.census.verify import verify
     from stackctl.trees.release import release_of
+    from stackctl.trees.stock import stock_tree
     from stackctl.trees.tree import FolderTree, GitTree, Tree
 
     stack = settings.stack()
@@ -36,10 +41,7 @@ def command(
         if folder is not None:
             tree: Tree = FolderTree(folder)
             found = release_of(tree, release)
-            try:
-                stock = stock_tree(open_repository(repo), found, upstream)
-            except click.ClickException:
-                stock = None
+            stock = _stock_of_folder(repo, found, upstream)
         else:
             repository = open_repository(repo)
             tree = GitTree(repository, at)
@@ -49,3 +51,13 @@ def command(
             report = verify(stack, tree, found, stock, memo.judge, entries)
     render(report, form)
     return report.exit
+
+
+def _stock_of_folder(repo: Path | None, release: Release, upstream: str | None) -> GitTree | None:
+    """Stock upstream for a folder: from the repository named, else the user's cache if it has the release."""
+    from stackctl.trees.cache import upstream_folder
+    from stackctl.trees.stock import stock_tree
+
+    if repo is None and not upstream_folder().is_dir():
+        return None
+    return stock_tree(open_repository(repo), release, upstream)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from stackctl.model.stack import Entry, Plant
 from stackctl.model.verdict import Verdict
 from stackctl.plants import edit, render
-from stackctl.plants.calls import call_nodes, statement_of
+from stackctl.plants.calls import call_nodes, dotted, statement_of
 from stackctl.plants.errors import Unplantable
 from stackctl.plants.kind import Example, Judgement, Kind, Option
 from stackctl.plants.layout import WIDTH, lay_out
 from stackctl.plants.layout import call as bracket
-from stackctl.plants.module import Host, Module, parents, parse_expression, same
+from stackctl.plants.module import Host, Module, parse_expression, same
 from stackctl.plants.render import Place
 from stackctl.plants.view import View
 
@@ -93,7 +93,7 @@ class Argument(Kind):
         assert found is not None
         inner = _in_hole(found, _template(plant.options["value"]))
         text = ast.get_source_segment(module.source.text, inner) or ast.unparse(inner)
-        statement = statement_of(found, parents(_host(module, plant, path)))
+        statement = statement_of(found, module.parents(_host(module, plant, path)))
         view.edit(path, edit.rewrite(module.source, statement, {found: lambda _: render.parse(text)}))
 
     def plant(self, plant: Plant, entry: Entry, view: View) -> None:
@@ -102,7 +102,7 @@ class Argument(Kind):
             return
         module = view.module(path)
         call = _call(module, plant, path)
-        statement = statement_of(call, parents(_host(module, plant, path)))
+        statement = statement_of(call, module.parents(_host(module, plant, path)))
         place = Place(module, statement, call)
         view.edit(path, edit.rewrite(module.source, statement, {call: lambda node: _changed(node, plant, place, call)}))
 
@@ -116,7 +116,7 @@ def _host(module: Module, plant: Plant, path: str) -> Host:
 
 def _call(module: Module, plant: Plant, path: str) -> ast.Call:
     host = _host(module, plant, path)
-    found = [call for call, _ in call_nodes(host) if ast.unparse(call.func) == plant.options["call"]]
+    found = [call for call, _ in call_nodes(host) if dotted(call.func) == plant.options["call"]]
     if len(found) != 1:
         verdict = Verdict.AMBIGUOUS if found else Verdict.HOST_GONE
         message = f"`{plant.options['call']}` is called {len(found)} times here, once expected"

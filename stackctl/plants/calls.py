@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from stackctl.plants.module import DEFINITIONS, parents
+from stackctl.plants.module import DEFINITIONS, Module
 
 _HOP = "run_in_executor"
 
@@ -27,6 +27,16 @@ class Site:
     statement: ast.stmt
     awaited: bool = True
     through: str = ""
+
+
+def dotted(node: ast.expr) -> str:
+    """An expression as text; the common `a.b.c` without the cost of ast.unparse."""
+    parts: list[str] = []
+    inner = node
+    while isinstance(inner, ast.Attribute):
+        parts.append(inner.attr)
+        inner = inner.value
+    return ".".join([inner.id, *reversed(parts)]) if isinstance(inner, ast.Name) else ast.unparse(node)
 
 
 def statement_of(node: ast.AST, up: dict[ast.AST, ast.AST]) -> ast.stmt:
@@ -49,16 +59,16 @@ def call_nodes(host: ast.AST) -> Iterator[tuple[ast.Call, bool]]:
         stack += [(child, inside) for child in ast.iter_child_nodes(node)]
 
 
-def sites(host: ast.AST, callee: str, throughs: tuple[str, ...], enclosing: str = "") -> list[Site]:
+def sites(module: Module, host: ast.AST, callee: str, throughs: tuple[str, ...], enclosing: str = "") -> list[Site]:
     """Every site of `callee` in `host`, in source order.
 
     `throughs` are patterns of helpers ("*._preprocess"). `enclosing` "comprehension" takes only calls in
     a comprehension, and the comprehension as the call; "call" only those outside of one.
     """
-    up = parents(host)
+    up = module.parents(host)
     found = []
     for call, in_lambda in call_nodes(host):
-        name = ast.unparse(call.func)
+        name = dotted(call.func)
         if any(fnmatchcase(name, pattern) for pattern in throughs):
             found += _through(call, name, callee, enclosing, up)
         elif name.rpartition(".")[2] == _HOP and len(call.args) > 1 and _reaches(call.args[1], callee) and not enclosing:
@@ -112,12 +122,12 @@ def _site(
 
 def _reaches(argument: ast.expr, callee: str) -> bool:
     """Whether an argument is the callee itself or a functools.partial of it."""
-    if isinstance(argument, ast.Call) and ast.unparse(argument.func).rpartition(".")[2] == "partial" and argument.args:
-        return ast.unparse(argument.args[0]) == callee
-    return ast.unparse(argument) == callee
+    if isinstance(argument, ast.Call) and dotted(argument.func).rpartition(".")[2] == "partial" and argument.args:
+        return dotted(argument.args[0]) == callee
+    return dotted(argument) == callee
 
 
 def _ends_alike(func: ast.expr, callee: str) -> bool:
     """Whether a late-resolved callee is the declared one: the receiver may be spelt out ("tokenizer.encode")."""
-    name = ast.unparse(func)
+    name = dotted(func)
     return name == callee or name.endswith(f".{callee}")

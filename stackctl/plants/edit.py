@@ -89,6 +89,18 @@ def rewrite(source: Source, statement: ast.stmt, builders: Mapping[ast.expr, Bui
     return "".join([*source.lines[: first - 1], code, *source.lines[last:]])
 
 
+def capture(source: Source, statement: ast.stmt, node: ast.expr) -> cst.BaseExpression:
+    """The libcst node of one expression of a statement, with its formatting."""
+    found: list[cst.BaseExpression] = []
+
+    def keep(original: cst.BaseExpression) -> cst.BaseExpression:
+        found.append(original)
+        return original
+
+    rewrite(source, statement, {node: keep})
+    return found[0]
+
+
 def _range(source: Source, node: ast.expr, shift: int) -> tuple[int, int, int, int]:
     end_line, end_offset = node.end_lineno or node.lineno, node.end_col_offset or 0
     start = source.column(node.lineno, node.col_offset)

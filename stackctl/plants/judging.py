@@ -44,7 +44,13 @@ def raw_judgement(entry: Entry, plant: Plant, view: View) -> Judgement:
 def _with_stock(entry: Entry, plant: Plant, view: View, found: Judgement) -> Judgement:
     """The judgement in the light of stock upstream, where alone adoption is proved."""
     assert view.stock is not None
-    stock = raw_judgement(entry, plant, view.stock)
+    key = (entry.number, plant.id)
+    if key not in view.stock.judged:
+        before, view.stock.seen = view.stock.seen, {}
+        view.stock.judged[key] = (raw_judgement(entry, plant, view.stock), view.stock.seen)
+        view.stock.seen = before
+    stock, seen = view.stock.judged[key]
+    view.stock.seen |= seen
     evidence = f"stock upstream {view.release}"
     if stock.verdict is Verdict.INTACT and (plant.kind != "tombstone" or "code" in plant.options):
         if found.verdict is Verdict.INTACT:

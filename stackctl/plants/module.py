@@ -20,6 +20,13 @@ class Module:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.tree = source.module
+        self._parents: dict[ast.AST, dict[ast.AST, ast.AST]] = {}
+
+    def parents(self, host: ast.AST) -> dict[ast.AST, ast.AST]:
+        """Child to parent for every node below `host`."""
+        if host not in self._parents:
+            self._parents[host] = {child: node for node in ast.walk(host) for child in ast.iter_child_nodes(node)}
+        return self._parents[host]
 
     @cached_property
     def hosts(self) -> dict[str, list[Host]]:
@@ -100,11 +107,6 @@ def binds(statement: ast.stmt) -> Iterator[str]:
             yield from (
                 node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
             )
-
-
-def parents(host: ast.AST) -> dict[ast.AST, ast.AST]:
-    """Child to parent for every node below `host`."""
-    return {child: node for node in ast.walk(host) for child in ast.iter_child_nodes(node)}
 
 
 def start_line(statement: ast.stmt) -> int:

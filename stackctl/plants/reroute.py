@@ -13,8 +13,8 @@ from stackctl.plants.calls import Site, sites
 from stackctl.plants.errors import Unplantable
 from stackctl.plants.imports import judge_import, plant_import
 from stackctl.plants.kind import Example, Judgement, Kind, Option
-from stackctl.plants.layout import Part, call, lay_out, prefixed
-from stackctl.plants.module import Host, Module, own_nodes, parents, parse_expression, start_line
+from stackctl.plants.layout import WIDTH, Bracket, Part, call, lay_out, prefixed
+from stackctl.plants.module import Host, Module, own_nodes, parse_expression, start_line
 from stackctl.plants.render import Place
 from stackctl.plants.view import View
 
@@ -94,7 +94,7 @@ class Reroute(Kind):
         path = self.path(plant, view)
         module = view.module(path)
         host = _host(module, plant, path)
-        found = _sites(plant, host)
+        found = _sites(plant, module, host)
         judged = _count(plant, found, host, path) or self._shapes(plant, view, path, found)
         if judged:
             return judged
@@ -109,6 +109,9 @@ class Reroute(Kind):
         for site in found:
             if not site.awaited:
                 return Judgement(Verdict.ALTERED, f"`{site.through}` is not awaited", path, site.node.lineno, plant.symbol)
+            if site.through == plant.options["through"] and (extra := _extra(plant, site)):
+                message = f"`{site.through}` itself is given {', '.join(f'`{word}`' for word in extra)}"
+                return Judgement(Verdict.ALTERED, message, path, site.node.lineno, plant.symbol)
         stock = _stock_sites(plant, view)
         if len(stock) != len(found):
             return None
@@ -130,20 +133,22 @@ class Reroute(Kind):
         _need_helper(plant, view, path)
         while (todo := self._next(plant, view, path)) is not None:
             _rewrite(plant, view, path, *todo)
-        host = _host(view.module(path), plant, path)
-        if any(_uses_partial(site) for site in _sites(plant, host)):
+        module = view.module(path)
+        if any(_uses_partial(site) for site in _sites(plant, module, _host(module, plant, path))):
             plant_import(view, path, _PARTIAL)
 
     def _next(self, plant: Plant, view: View, path: str) -> tuple[Site, Site] | None:
         """The next site that is not as it should be, and the one whose arguments it gets."""
-        found = _sites(plant, _host(view.module(path), plant, path))
+        module = view.module(path)
+        found = _sites(plant, module, _host(module, plant, path))
         stock = _stock_sites(plant, view)
         for index, site in enumerate(found):
+            theirs = stock[index] if len(stock) == len(found) and stock[index].state != "through" else None
+            lacking = theirs is not None and bool(_missing(plant, site, theirs))
             if site.state != "through":
-                return site, site
-            theirs = stock[index] if len(stock) == len(found) else None
-            if not site.awaited or (theirs and theirs.state != "through" and _missing(plant, site, theirs)):
-                return (site, theirs) if theirs else None
+                return site, theirs if theirs and lacking else site
+            if theirs and (not site.awaited or lacking or _extra(plant, site)):
+                return site, theirs
         return None
 
 
@@ -154,10 +159,10 @@ def _host(module: Module, plant: Plant, path: str) -> Host:
     return host
 
 
-def _sites(plant: Plant, host: Host) -> list[Site]:
+def _sites(plant: Plant, module: Module, host: Host) -> list[Site]:
     options = plant.options
     throughs = (options["through"], *options.get("also", ()))
-    return sites(host, options["call"], throughs, options.get("enclosing", ""))
+    return sites(module, host, options["call"], throughs, options.get("enclosing", ""))
 
 
 def _stock_sites(plant: Plant, view: View) -> list[Site]:
@@ -166,7 +171,8 @@ def _stock_sites(plant: Plant, view: View) -> list[Site]:
         return []
     try:
         path = view.stock.path_of(plant.module)
-        return _sites(plant, _host(view.stock.module(path), plant, path))
+        module = view.stock.module(path)
+        return _sites(plant, module, _host(module, plant, path))
     except Unplantable:
         return []
 
@@ -207,10 +213,20 @@ def _uses_partial(site: Site) -> bool:
 
 def _missing(plant: Plant, site: Site, theirs: Site) -> list[str]:
     """What the stock call passes, or the helper should get, that a site of ours lacks."""
+    if site.state != "through":
+        has = _arguments(site, late := plant.options.get("late", {}))
+        return [word for word in _arguments(theirs, late) if word not in has]
     passed = {text for node in ast.walk(site.node) if isinstance(node, ast.Call) for text in _texts(node)}
     code = ast.unparse(site.node)
     late = plant.options.get("late", {})
     return [word for word in [*_arguments(theirs, late), *_keyword_texts(plant, theirs)] if word not in passed and word not in code]
+
+
+def _extra(plant: Plant, site: Site) -> list[str]:
+    """Keywords that the helper itself is given and that are not its own: a half of the call left outside."""
+    helper = site.node.value if isinstance(site.node, ast.Await) else site.node
+    own = plant.options.get("keywords", {}).keys() | plant.options.get("hop", {}).keys()
+    return [_keyword(keyword) for keyword in getattr(helper, "keywords", ()) if keyword.arg not in own]
 
 
 def _texts(call: ast.Call) -> list[str]:
@@ -254,18 +270,34 @@ def _keyword_texts(plant: Plant, site: Site) -> list[str]:
 def _rewrite(plant: Plant, view: View, path: str, site: Site, model: Site) -> None:
     """Put the rerouted call in the place of `site`, with the arguments of `model` (itself or stock's)."""
     module = view.module(path)
-    brackets = _needs_brackets(site.node, parents(_host(module, plant, path)))
+    brackets = _needs_brackets(site.node, module.parents(_host(module, plant, path)))
 
     def build(node: cst.BaseExpression) -> cst.BaseExpression:
         place = Place(module, site.statement, site.node, brackets=bool(node.lpar))
-        doc = _call_text(plant, node if model is site else render.parse(ast.unparse(model.node)), model)
-        taken = place.before + len("await ") + (2 if brackets else 0)
-        text = lay_out(doc, place.indent, taken, place.after, place.margin)
-        return render.parse(f"(await {text})" if brackets else f"await {text}")
+        doc = _call_text(plant, node if model is site else _formatted(plant, view, model), model)
+        return render.parse(_awaited(doc, place, brackets))
 
     view.edit(path, edit.rewrite(module.source, site.statement, {site.node: build}))
     if site.state == "hop":
         _drop_loop(plant, view, path)
+
+
+def _formatted(plant: Plant, view: View, model: Site) -> cst.BaseExpression:
+    """Stock's expression as stock has it written."""
+    assert view.stock is not None
+    source = view.stock.module(view.stock.path_of(plant.module)).source
+    return edit.capture(source, model.statement, model.node)
+
+
+def _awaited(doc: Bracket, place: Place, brackets: bool) -> str:
+    """The await, in brackets where it needs them or where its first line would be too long without."""
+    if not brackets and place.before + len(f"await {doc.head}") > WIDTH:
+        inner = f"{place.indent}    "
+        text = lay_out(doc, inner, place.margin + len(f"{inner}await "), 0, place.margin)
+        return f"(\n{inner}await {text}\n{place.indent})"
+    taken = place.before + len("await ") + (2 if brackets else 0)
+    text = lay_out(doc, place.indent, taken, place.after, place.margin)
+    return f"(await {text})" if brackets else f"await {text}"
 
 
 def _needs_brackets(node: ast.expr, up: dict[ast.AST, ast.AST]) -> bool:
@@ -279,7 +311,7 @@ def _needs_brackets(node: ast.expr, up: dict[ast.AST, ast.AST]) -> bool:
     )
 
 
-def _call_text(plant: Plant, node: cst.BaseExpression, model: Site) -> Part:
+def _call_text(plant: Plant, node: cst.BaseExpression, model: Site) -> Bracket:
     """The rerouted call as something to lay out."""
     options = plant.options
     node = node.with_changes(lpar=(), rpar=())

@@ -68,7 +68,7 @@ class Statement(Kind):
         wanted = _code(plant)
         suite, index = _anchor(module, host, plant)
         here = [place for place, other in enumerate(suite) if same(other, wanted)]
-        elsewhere = [other for other in _all(module) if same(other, wanted) and not any(other is suite[i] for i in here)]
+        elsewhere = [other for other in _copies(module, wanted) if not any(other is suite[i] for i in here)]
         line = suite[index].lineno
         where = {"path": path, "symbol": plant.symbol}
         text = ast.unparse(wanted).split("\n")[0]
@@ -86,9 +86,8 @@ class Statement(Kind):
     def leftover(self, plant: Plant, entry: Entry, view: View) -> bool:
         """More copies than stock upstream has: upstream's own form may be this very statement."""
         wanted = _code(plant)
-        ours = sum(same(other, wanted) for other in _all_of(view, self.path(plant, view)))
-        theirs = sum(same(other, wanted) for other in _all_of(view.stock, self.path(plant, view.stock))) if view.stock else 0
-        return ours > theirs
+        ours = _copies_in(view, self.path(plant, view), wanted)
+        return len(ours) > (len(_copies_in(view.stock, self.path(plant, view.stock), wanted)) if view.stock else 0)
 
     def uproot(self, plant: Plant, entry: Entry, view: View) -> None:
         self._clear(plant, view, self.path(plant, view), Verdict.MISPLACED)
@@ -115,7 +114,7 @@ class Statement(Kind):
         keep = 1 if verdict is Verdict.DUPLICATED else 0
         while True:
             module = view.module(path)
-            found = [other for other in _all(module) if same(other, wanted)]
+            found = _copies(module, wanted)
             if len(found) <= keep:
                 return
             extra = max(found, key=lambda other: other.lineno)
@@ -140,13 +139,15 @@ def _suites(module: Module) -> list[list[ast.stmt]]:
     return [suite for hosts in module.hosts.values() for host in hosts for suite in suites(host)]
 
 
-def _all(module: Module) -> list[ast.stmt]:
-    return [statement for suite in _suites(module) for statement in suite]
+def _copies(module: Module, wanted: ast.stmt) -> list[ast.stmt]:
+    """Every statement of the module that is `wanted`, nested definitions included."""
+    kind = type(wanted)
+    return [s for suite in _suites(module) for s in suite if type(s) is kind and same(s, wanted)]
 
 
-def _all_of(view: View, path: str) -> list[ast.stmt]:
+def _copies_in(view: View, path: str, wanted: ast.stmt) -> list[ast.stmt]:
     try:
-        return _all(view.module(path))
+        return _copies(view.module(path), wanted)
     except Unplantable:
         return []
 

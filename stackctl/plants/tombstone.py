@@ -106,6 +106,7 @@ def files(plant: Plant, view: View) -> list[str]:
     exact = [path for path in patterns if not any(sign in path for sign in "*?[")]
     if len(exact) == len(patterns):
         return [path for path in exact if view.exists(path)]
+    view.seen["*"] = None  # a verdict on every file there is cannot be kept under a few of them
     every = dict.fromkeys([*view.tree.paths(), *view.changes])
     return [path for path in every if any(fnmatchcase(path, pattern) for pattern in patterns) and view.exists(path)]
 

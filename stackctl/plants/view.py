@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from stackctl.model.errors import StackctlError
 from stackctl.model.stack import Entry, Plant, Stack
 from stackctl.model.verdict import Verdict
@@ -16,7 +18,7 @@ class View:
     """One tree under the eyes of plants. `stock` is upstream's own tree of the same release, if known.
 
     `seen` records what was read (path to blob id, None for a file that is not there), which is what a
-    verdict depends on and so the key under which it can be kept.
+    verdict depends on, and so what it can be kept under.
     """
 
     def __init__(self, tree: Tree, stack: Stack, release: Release, stock: View | None = None) -> None:
@@ -24,13 +26,17 @@ class View:
         self.stack = stack
         self.release = release
         self.stock = stock
+        self.judged: dict[tuple[int, str], Any] = {}  # of a stock view, whose tree never changes
         self.changes: dict[str, bytes | None] = {}
         self.seen: dict[str, str | None] = {}
-        self._modules: dict[tuple[str, str], Module] = {}
+        self._edited: dict[str, Module] = {}
+        # By blob id, shared with stock: most of a fork's files are upstream's own.
+        self._parsed: dict[str, Module] = stock._parsed if stock else {}
 
     def exists(self, path: str) -> bool:
         """Whether a regular file is there, unsaved changes counted."""
         if path in self.changes:
+            self.seen["*"] = None  # what is not saved yet has no blob to keep a verdict under
             return self.changes[path] is not None
         there = self.tree.is_file(path)
         self.seen[path] = self.tree.blob(path) if there else None
@@ -49,7 +55,7 @@ class View:
             if folder in self.tree:
                 raise Unplantable(Verdict.HOST_GONE, f"{folder} is a file or a symlink here, so {path} cannot be made")
         self.changes[path] = data
-        self._modules.pop((path, "changed"), None)
+        self._edited.pop(path, None)
 
     def path_of(self, module: str) -> str:
         """The path of a dotted module: its file, or its package's __init__ where that exists."""
@@ -61,22 +67,23 @@ class View:
         """The parsed module at `path`. Raises Unplantable if it is not there or does not parse."""
         if not self.exists(path):
             raise Unplantable(Verdict.HOST_GONE, f"{path} is not in this tree")
-        key = (path, "changed" if path in self.changes else "tree")
-        if key not in self._modules:
+        known, key = (self._edited, path) if path in self.changes else (self._parsed, self.tree.blob(path))
+        if key not in known:
             try:
-                self._modules[key] = Module(Source.decode(self.read(path)))
+                known[key] = Module(Source.decode(self.read(path)))
             except SourceError as error:
                 raise Unplantable(Verdict.UNPARSABLE, f"{path} {error.reason}", error.line) from None
-        return self._modules[key]
+        return known[key]
 
     def edit(self, path: str, text: str) -> None:
         """Keep a module's new text. A text that no longer parses is our bug and is never kept."""
-        data = self.module(path).source.encode(text)
+        old = self.module(path).source
         try:
-            Source.decode(data).module  # noqa: B018 - parsed for its error
+            new = Module(Source(text, old.encoding, old.bom))
         except SourceError as error:
             raise AssertionError(f"the planted text of {path} {error.reason} (line {error.line})") from None
-        self.write(path, data)
+        self.write(path, new.source.encode())
+        self._edited[path] = new
 
     def snapshot(self) -> dict[str, bytes | None]:
         """What is changed so far, to come back to with `restore`."""
@@ -85,7 +92,7 @@ class View:
     def restore(self, changes: dict[str, bytes | None]) -> None:
         """Take back everything since `snapshot`."""
         self.changes = dict(changes)
-        self._modules = {key: module for key, module in self._modules.items() if key[1] == "tree"}
+        self._edited = {}
 
 
 def _parents(path: str) -> list[str]:

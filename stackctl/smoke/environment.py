@@ -28,13 +28,13 @@ from stackctl.model.errors import StackctlError
 from stackctl.smoke import packages
 from stackctl.smoke.model_folder import TOKENIZER, chat_template, model_config, write_model_folder
 
-# Any build of torch serves, since nothing is computed. A file for CPUs is a twentieth of the CUDA build that
-# PyPI has for x86-64 under the same name: pass another requirement, or let pip's own settings find one.
+# Any build of torch serves, since nothing is computed. PyPI's for x86-64 Linux is a CUDA build of several GB,
+# one for CPUs takes 750 MB: pass another requirement, or let pip's own settings find a CPU file.
 TORCH = "torch==2.13.0"
 STAMP = "environment.json"
 STAND_INS = "stackctl_stand_ins"
 PROBE = "import sglang.srt.entrypoints.http_server"
-# Three are known (0.5.24 may add a package or two); more than this is a release we do not understand.
+# A later release may need a package or two more; one that needs more than this we do not understand.
 MAX_REPAIRS = 8
 
 Progress = Callable[[str], None]
@@ -71,6 +71,8 @@ def prepare(release: str, directory: Path, *, progress: Progress, torch: str = T
     directory = directory.absolute()
     env = Environment(directory / "venv" / "bin" / "python", directory / "model", directory, release)
     recipe = recipe_of(release, torch)
+    if is_whole(env, recipe):  # without the lock: any number may use it
+        return env
     try:
         with _locked(directory) as lock:
             if not is_whole(env, recipe):
@@ -204,6 +206,7 @@ def _make(work: _Work, recipe: dict[str, Any]) -> None:
     write_stamp(directory, recipe | {"state": "unfinished"})
     for name in ("venv", "model", "download"):
         if (directory / name).exists():
+            work.progress(f"removing an earlier {name} folder")
             shutil.rmtree(directory / name)
     _make_venv(work)
     _make_model(work)  # before the packages, which take minutes: whatever fails should fail soon

@@ -55,7 +55,7 @@ class Source:
     @cached_property
     def newline(self) -> str:
         """The file's most frequent newline; "\\n" for a file without one."""
-        counts = {newline: 0 for newline in ("\n", "\r\n", "\r")}
+        counts = dict.fromkeys(("\n", "\r\n", "\r"), 0)
         for line in self.lines:
             for newline in ("\r\n", "\n", "\r"):
                 if line.endswith(newline):

@@ -176,11 +176,24 @@ def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
         prepare("9.9.9", tmp_path / "file", progress=quiet)
 
 
-def test_a_second_run_is_told(whole: Environment) -> None:
+def test_a_second_run_is_told_while_the_first_makes_it(whole: Environment) -> None:
     with open(whole.directory / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(StackctlError, match="another run"):
-            prepare("9.9.9", whole.directory, progress=quiet)
+            prepare("9.9.8", whole.directory, progress=quiet)
+        assert prepare("9.9.9", whole.directory, progress=quiet) == whole
+
+
+def test_a_child_that_outlives_the_run_keeps_the_lock(whole: Environment) -> None:
+    with environment._locked(whole.directory) as lock:
+        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(lock,))
+    try:
+        with pytest.raises(StackctlError, match="another run"):
+            prepare("9.9.8", whole.directory, progress=quiet)
+    finally:
+        child.communicate(b"\n")
+    with environment._locked(whole.directory):
+        pass
 
 
 @pytest.mark.parametrize("release", ["", "latest", "0.5.23 --index-url x", "0.5.23; rm", "-r x", "0.5.*", "0.5.23\n"])

@@ -34,17 +34,11 @@ def patch_targets(context: Context) -> Iterator[Finding]:
     for path in context.own:
         names = context.merged.names(path)
         for patch in names.patches if names else ():
-            if _target_gone(context.merged, path, patch) and any(
-                _target_there(world, there, patch) for world, there in _sides(context, path)
-            ):
+            if _target_gone(context.merged, path, patch) and _target_fell(context, path, patch):
                 yield Finding(
                     Verdict.UNRESOLVED, f"patch target `{patch.target}.{patch.name}` does not exist any more",
                     path, patch.line, patch.host, evidence=f"`{patch.name}` was there on a side",
                 )  # fmt: skip
-
-
-def _sides(context: Context, path: str) -> list[tuple[World, str]]:
-    return list(context.parents(path)) or [(context.ours, path), (context.theirs, path)]
 
 
 def _missing(world: World, path: str, dotted: str) -> str:
@@ -66,10 +60,12 @@ def _has(world: World, module: Found, name: str) -> bool:
 
 
 def _was_there(context: Context, path: str, dotted: str) -> bool:
-    return any(
-        world.resolve(there, dotted.rpartition(".")[0]) is not None and not _missing(world, there, dotted)
-        for world, there in _sides(context, path)
-    )
+    def there(world: World, path: str) -> bool | None:
+        if world.resolve(path, dotted.rpartition(".")[0]) is None:
+            return None
+        return not _missing(world, path, dotted)
+
+    return context.fell(path, there)
 
 
 def _target(world: World, path: str, patch: Patch) -> Found | None:
@@ -87,9 +83,13 @@ def _target(world: World, path: str, patch: Patch) -> Found | None:
     return None
 
 
-def _target_there(world: World, path: str, patch: Patch) -> bool:
-    found = _target(world, path, patch)
-    return found is not None and _holds(world, found, patch.name) is True
+def _target_fell(context: Context, path: str, patch: Patch) -> bool:
+    def there(world: World, path: str) -> bool | None:
+        if (found := _target(world, path, patch)) is not None:
+            return _holds(world, found, patch.name)
+        return False if patch.quoted and world.has_top(patch.target, path) else None
+
+    return context.fell(path, there)
 
 
 def _target_gone(world: World, path: str, patch: Patch) -> bool:

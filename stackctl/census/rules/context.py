@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from stackctl.census.moves import Moves
 from stackctl.census.sides import Sides
-from stackctl.facts.names import ModuleNames
+from stackctl.facts.search import holding
 from stackctl.facts.world import World
+
+Test = Callable[[World, str], bool | None]
 
 
 class Context:
@@ -34,18 +36,37 @@ class Context:
 
     def parents(self, path: str) -> Iterator[tuple[World, str]]:
         """(world, path) of the file on the sides that a merged file came from."""
-        for world, side in ((self.ours, "ours"), (self.theirs, "theirs")):
-            home = self.moves["merged"].files.get(path, path)
-            there = next((new for new, old in self.moves[side].files.items() if old == home), home)
-            for candidate in dict.fromkeys((path, there)):
-                if candidate in world.tree:
-                    yield world, candidate
-                    break
+        for side in ("ours", "theirs"):
+            if there := self._there(side, path):
+                yield getattr(self, side), there
 
-    def before(self, path: str, read: Callable[[ModuleNames], set[str]]) -> set[str]:
-        """What a reader finds in the file on either parent side."""
-        found: set[str] = set()
-        for world, there in self.parents(path):
-            if (names := world.names(there)) is not None:
-                found |= read(names)
-        return found
+    def _there(self, side: str, path: str) -> str:
+        """The path of a merged file on one side, moves followed; "" if it has none there."""
+        home = self.moves["merged"].files.get(path, path)
+        tree = self.sides.tree(side)
+        for candidate in (path, self.moves[side].gone(home), home):
+            if candidate and candidate in tree:
+                return candidate
+        return ""
+
+    def fell(self, path: str, test: Test) -> bool:
+        """Whether something that fails in merged should hold there, by the three-way rule.
+
+        `test` says of one side whether it holds (None: that side does not have it at all). What
+        one side broke on its own, or what never held, is not the merge's doing.
+        """
+        held = {}
+        for side in ("base", "ours", "theirs"):
+            there = self._there(side, path)
+            held[side] = test(getattr(self, side), there) if there else None
+        if held["ours"] is None and held["theirs"] is None:
+            return any(test(getattr(self, side), path) for side in ("ours", "theirs", "base"))
+        for side in ("ours", "theirs"):
+            if held[side] is False and held["base"] is not False:
+                return False
+        return held["ours"] is True or held["theirs"] is True
+
+    def others_holding(self, words: Iterable[bytes]) -> list[str]:
+        """Upstream's own Python files of merged whose bytes hold one of `words`."""
+        own = set(self.own)
+        return [path for path in holding(self.sides.merged, words) if path not in own]

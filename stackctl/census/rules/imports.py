@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from stackctl.census.rules.context import Context
 from stackctl.facts.names import Import, ModuleNames
+from stackctl.facts.world import World
 from stackctl.model.report import Finding
 from stackctl.model.verdict import Verdict
 
@@ -20,20 +21,25 @@ def unresolved_imports(context: Context) -> Iterator[Finding]:
 
 
 def _broken(context: Context, path: str, item: Import) -> str:
-    """Why an import is a finding: it fails here, and resolved where it came from."""
+    """Why an import is a finding: it fails here, and a merge of both sides should have it."""
     state = context.merged.state(item, path)
     if state == "ok":
         return ""
-    having = [world for world, there in context.parents(path) if _has(world.names(there), item)]
-    for world in having or [context.ours, context.theirs, context.base]:
-        if world.state(item, path) == "ok":
-            what = f"module {item.module}" if state != "no name" else f"{item.name} in {item.module}"
-            return f"{what} is in {world.tree.label}, not in merged"
-    return ""
+
+    def resolves(world: World, there: str) -> bool | None:
+        names = world.names(there)
+        if names is not None and not _has(names, item):
+            return None
+        state = world.state(item, there)
+        return None if state == "outside" else state == "ok"
+
+    if not context.fell(path, resolves):
+        return ""
+    return f"merged has no {item.name} in {item.module}" if state == "no name" else f"merged has no module {item.module}"
 
 
-def _has(names: ModuleNames | None, item: Import) -> bool:
-    return names is not None and any(i.module == item.module and i.name == item.name for i in names.imports)
+def _has(names: ModuleNames, item: Import) -> bool:
+    return any(i.module == item.module and i.name == item.name and i.level == item.level for i in names.imports)
 
 
 def _readers_of_removed(context: Context) -> list[str]:
@@ -48,8 +54,7 @@ def _readers_of_removed(context: Context) -> list[str]:
         had, has = context.theirs.exports(path), context.merged.exports(path)
         if had is not None and has is not None:
             words |= {name.encode() for name in had - has}
-    own = set(context.own)
-    return list(context.merged.grep(sorted(words), lambda p: p not in own)) if words else []
+    return context.others_holding(words)
 
 
 def _finding(path: str, item: Import, reason: str) -> Finding:

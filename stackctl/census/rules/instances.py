@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from stackctl.census.rules.context import Context
+from stackctl.facts.search import read_many
 from stackctl.facts.world import World
 from stackctl.model.report import Finding
 from stackctl.model.verdict import Verdict
@@ -88,15 +90,21 @@ def _passes_on(world: World, owner: tuple[str, str]) -> bool:
 
 def _was_whole(context: Context, path: str, name: str, owner: tuple[str, str], attribute: str) -> bool:
     """Whether the read resolved where it came from: on the class itself, or on the class that reads."""
-    for world, there in context.parents(path):
-        order, complete = world.lineage(there, name)
-        if order and _reads_it(world, order, attribute):
-            return complete and attribute in _available(world, order)
-    for world in (context.theirs, context.ours):
-        order, complete = world.lineage(*owner)
-        if order and _reads_it(world, order, attribute):
-            return complete and attribute in _available(world, order)
-    return False
+
+    def whole(world: World, there: str) -> bool | None:
+        return _resolves(world, (there, name), attribute)
+
+    if any(whole(world, there) is not None for world, there in context.parents(path)):
+        return context.fell(path, whole)
+    return any(_resolves(world, owner, attribute) for world in (context.theirs, context.ours))
+
+
+def _resolves(world: World, owner: tuple[str, str], attribute: str) -> bool | None:
+    """Whether a class reads an attribute and has it; None if it does not read it."""
+    order, complete = world.lineage(*owner)
+    if not order or not _reads_it(world, order, attribute):
+        return None
+    return complete and attribute in _available(world, order)
 
 
 def _reads_it(world: World, order: list[tuple[str, str]], attribute: str) -> bool:
@@ -105,6 +113,8 @@ def _reads_it(world: World, order: list[tuple[str, str]], attribute: str) -> boo
 
 def _set_from_outside(context: Context, attribute: str) -> bool:
     """Whether some other file of merged assigns the attribute on an object."""
-    words = [f".{attribute} =".encode(), f"\"{attribute}\"".encode(), f"'{attribute}'".encode(), f".{attribute}:".encode()]
-    apart = set(context.apart)
-    return any(True for _ in context.merged.grep(words, lambda path: path in apart and path not in context.own))
+    name = re.escape(attribute.encode())
+    pattern = re.compile(rb"(?<!self)\.%s\s*(?:=[^=]|:)|setattr\([^)]*[\"']%s[\"']" % (name, name))
+    own = set(context.own)
+    apart = [path for path in context.apart if path not in own]
+    return any(pattern.search(data) for _, data in read_many(context.sides.merged, apart))

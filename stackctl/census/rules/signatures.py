@@ -11,8 +11,6 @@ from stackctl.model.report import Finding
 from stackctl.model.verdict import Verdict
 
 
-
-
 def misfit(function: Function, call: Call, bound: bool) -> str:
     """Why a call does not fit a function ("" if it does); `bound` when the first parameter is given already."""
     given = [p for p in function.parameters if p.kind in ("positional", "either")]
@@ -37,12 +35,12 @@ def calls(context: Context) -> Iterator[Finding]:
     for path in [*context.own, *_callers_of_changed(context)]:
         names = context.merged.names(path)
         for call in names.calls if names else ():
-            if reason := _call_misfit(context.merged, path, names, call):
-                if _fitted_before(context, path, call):
-                    yield Finding(
-                        Verdict.SIGNATURE, f"`{call.callee}(...)` no longer fits its callee: {reason}",
-                        path, call.line, call.host, evidence="it fitted on the side it came from",
-                    )  # fmt: skip
+            reason = _call_misfit(context.merged, path, names, call)
+            if reason and _fitted_before(context, path, call):
+                yield Finding(
+                    Verdict.SIGNATURE, f"`{call.callee}(...)` no longer fits its callee: {reason}",
+                    path, call.line, call.host, evidence="it fitted on the side it came from",
+                )  # fmt: skip
 
 
 def _callee(world: World, path: str, names: ModuleNames, call: Call) -> tuple[Function, bool] | None:
@@ -114,15 +112,17 @@ def _call_misfit(world: World, path: str, names: ModuleNames, call: Call) -> str
 
 
 def _fitted_before(context: Context, path: str, call: Call) -> bool:
-    """Whether the same call fitted on a side that has it; a call that no side has is new trouble."""
-    fitted = having = False
-    for world, there in context.parents(path):
-        names = world.names(there)
+    """Whether the same call fitted where it came from; a call that no side has is new trouble."""
+
+    def fits(world: World, there: str) -> bool | None:
+        names, state = world.names(there), None
         for other in names.calls if names else ():
             if other[1:5] == call[1:5] and other.host.rpartition(".")[2] == call.host.rpartition(".")[2]:
-                having = True
-                fitted |= not _call_misfit(world, there, names, other)
-    return fitted or not having
+                state = not _call_misfit(world, there, names, other)
+        return state
+
+    having = [fits(world, there) for world, there in context.parents(path)]
+    return context.fell(path, fits) or all(state is None for state in having)
 
 
 def _callers_of_changed(context: Context) -> list[str]:
@@ -137,8 +137,7 @@ def _callers_of_changed(context: Context) -> list[str]:
             if now is not None and now.parameters != function.parameters:
                 short = name.rpartition(".")[2]
                 words.add((name.rpartition(".")[0].rpartition(".")[2] if short == "__init__" else short).encode())
-    own = set(context.own)
-    return list(context.merged.grep(sorted(words), lambda p: p not in own)) if words - {b""} else []
+    return context.others_holding(words)
 
 
 def overrides(context: Context) -> Iterator[Finding]:

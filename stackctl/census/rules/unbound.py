@@ -23,14 +23,30 @@ def unbound_names(context: Context) -> Iterator[Finding]:
         if names is None or not names.unbound:
             continue
         known = _KNOWN | _starred(context.merged, path, names)
-        before = context.before(path, lambda side: {use.text for use in side.unbound})
         for use in names.unbound:
-            if use.text in known or use.text in before or _opaque(context.merged, path, names):
+            if use.text in known or _opaque(context.merged, path, names) or not _fell(context, path, use.text):
                 continue
             yield Finding(
                 Verdict.UNRESOLVED, f"`{use.text}` is used, and nothing binds it any more", path, use.line, use.host,
                 evidence=_evidence(context, path, use.text),
             )  # fmt: skip
+
+
+def _fell(context: Context, path: str, name: str) -> bool:
+    """Whether the name is bound on the sides that use it; a name that no side knows is new trouble."""
+    states = []
+
+    def bound(world: World, there: str) -> bool | None:
+        names = world.names(there)
+        state = None
+        if names is not None and any(use.text == name for use in names.unbound):
+            state = False
+        elif names is not None and name in names.bound:
+            state = True
+        states.append(state)
+        return state
+
+    return context.fell(path, bound) or all(state is None for state in states)
 
 
 def _starred(world: World, path: str, names: ModuleNames) -> set[str]:

@@ -77,7 +77,7 @@ class _HttpRequestMetrics:
 
 
 class _HttpRequestMetricsMiddleware:
-    """Plain ASGI: `receive` is passed on untouched, so is_disconnected() keeps working."""
+    """Plain ASGI: passes `receive` on untouched, so is_disconnected() keeps working."""
 
     def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
         self.app = app
