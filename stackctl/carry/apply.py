@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stackctl.carry import transaction
@@ -49,7 +50,7 @@ def apply(
     stock = GitTree(repository, base)
     found = release_of(stock, release)
     name = branch or default_branch(stack, found)
-    with transaction.locked(repository):
+    with _lock(repository, dry_run):
         transaction.check_branch(repository, name, checkout=checkout or dry_run)
         old = repository.resolve(f"refs/heads/{name}") if repository.exists(f"refs/heads/{name}") else None
         if old and base not in repository.merge_bases(old, base):
@@ -71,13 +72,18 @@ def replant(
     name = branch or at
     tree = GitTree(repository, start)
     found = release_of(tree, release)
-    with transaction.locked(repository):
+    with _lock(repository, dry_run):
         transaction.check_branch(repository, name, checkout=checkout or dry_run)
         old = repository.resolve(f"refs/heads/{name}") if repository.exists(f"refs/heads/{name}") else None
         if old and old != start:
             raise StackctlError(f"branch {name} is there already", str(repository.path), "name another: --branch NAME")
         stock = stock_tree(repository, found, upstream)
         return _run(stack, repository, start, stock, found, name, old, entries, "Replants", dry_run, checkout, judge)
+
+
+def _lock(repository: Repository, dry_run: bool) -> contextlib.AbstractContextManager[None]:
+    """The repository's lock. A dry run takes none: it leaves not even a lock file."""
+    return contextlib.nullcontext() if dry_run else transaction.locked(repository)
 
 
 def _run(
@@ -90,20 +96,27 @@ def _run(
     if not dry_run:
         steps = transaction.steps_of(outcomes, stack, verb, str(release))
         tip = transaction.write_commits(repository, start, view.tree, steps)
+        pending = _pending(outcomes, transaction.load_pending(repository, branch), old, tip)
+        if pending:  # first, so that a branch that has moved can be taken back
+            transaction.save_pending(repository, branch, pending)
         if tip != old:
-            transaction.move_branch(repository, branch, tip, old or transaction.NOTHING, checkout=checkout)
-        transaction.save_pending(repository, branch, _pending(outcomes, start))
+            transaction.move_branch(repository, branch, tip, old, checkout=checkout)
+        if not pending:
+            transaction.save_pending(repository, branch, None)
     return Run(tuple(outcomes), release, branch, start, tip, stock.label if stock else None)
 
 
-def _pending(outcomes: Sequence[Outcome], start: str) -> dict[str, object] | None:
-    """What a person must decide, as it is kept for --continue; None if there is nothing."""
+def _pending(
+    outcomes: Sequence[Outcome], known: Mapping[str, object] | None, old: str | None, tip: str
+) -> dict[str, object] | None:
+    """What a person must decide, and where the branch was before, for --continue and --abort; None if there is nothing."""
     left = {
         str(outcome.entry.number): {plant.id: found.message for plant, found in outcome.judged if is_bad(found)}
         for outcome in outcomes
         if any(is_bad(found) and found.verdict is not Verdict.RESURRECTED for _, found in outcome.judged)
     }
-    return {"start": start, "entries": left} if left else None
+    before = known["before"] if known and known["tip"] == old else old
+    return {"before": before, "tip": tip, "entries": left} if left else None
 
 
 def require_pending(repository: Repository, branch: str) -> None:
@@ -114,15 +127,22 @@ def require_pending(repository: Repository, branch: str) -> None:
 
 
 def abort(repository: Repository, branch: str, say: Callable[[str], None]) -> int:
-    """Delete a branch that has something pending. Refuses any other, and one that is checked out."""
+    """Take a branch with something pending back to where it was before, or delete it if a run of ours made it.
+
+    Refuses one that has moved since, and one that is checked out: nothing of anybody else's is lost.
+    """
+    ref = f"refs/heads/{branch}"
     with transaction.locked(repository):
-        if transaction.load_pending(repository, branch) is None:
+        pending = transaction.load_pending(repository, branch)
+        if pending is None:
             raise StackctlError(f"nothing is pending on branch {branch}", str(repository.path))
-        ref = f"refs/heads/{branch}"
         if ref in repository.branch_checkouts():
             raise StackctlError(f"branch {branch} is checked out", str(repository.path), "check out another one first")
-        if repository.exists(ref):
-            repository.run("update-ref", "-d", ref, repository.resolve(ref))
+        before, tip = pending["before"], repository.resolve(ref) if repository.exists(ref) else None
+        if tip not in (before, pending["tip"]):
+            raise StackctlError(f"branch {branch} has moved since", str(repository.path), "move or delete it yourself: git branch")
+        if tip != before:
+            repository.update_ref(ref, str(before or repository.nothing), str(tip))
         transaction.save_pending(repository, branch, None)
-    say(f"branch {branch} is deleted")
+    say(f"branch {branch} is back at {str(before)[:12]}" if before else f"branch {branch} is deleted")
     return 0

@@ -1,8 +1,8 @@
 """Commits and refs, all or nothing: one run at a time, a kill at any moment loses nothing.
 
 Objects are written first and one `git update-ref` moves the branch last, so a killed run leaves every
-ref as it was. Only a branch that is checked out needs more: its files are written after the ref moved,
-from a journal that the next run finishes.
+ref as it was. A journal says which ref is about to move: the next run takes away the locks that a killed
+Git left on it, and brings the files of a branch that is checked out, written after the ref moved, to its tip.
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from stackctl.carry import worktree
 from stackctl.carry.planting import Outcome
 from stackctl.model.errors import StackctlError
 from stackctl.model.stack import Stack
 from stackctl.trees.git import FileEntry, Repository
 from stackctl.trees.tree import Tree
 
-NOTHING = "0" * 40
+_SCRATCH = "scratch-"
+_KILLED_WITHIN = 5.0  # seconds from writing the journal to the end of the `git update-ref` that it announces
 
 
 @dataclass(frozen=True)
@@ -42,15 +44,21 @@ def state_folder(repository: Repository) -> Path:
 def locked(repository: Repository) -> Iterator[None]:
     """Hold the repository's lock. A second run is told and stops; the lock of a killed one is gone with it."""
     folder = state_folder(repository)
-    folder.mkdir(exist_ok=True)
-    with open(folder / "lock", "a") as handle:
+    try:
+        folder.mkdir(exist_ok=True)
+        handle = open(folder / "lock", "a")  # noqa: SIM115 - held below
+    except OSError as error:
+        raise StackctlError(f"cannot write here: {error.strerror}", str(folder), "the repository must be writable") from None
+    with handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StackctlError(
                 "another stackctl is at work in this repository", str(repository.path), "wait until it has ended"
             ) from None
-        finish_checkout(repository)
+        for scratch in folder.glob(f"{_SCRATCH}*"):  # of a run that was killed
+            shutil.rmtree(scratch, ignore_errors=True)
+        finish_move(repository)
         yield
 
 
@@ -76,7 +84,7 @@ def _message(outcome: Outcome, stack: Stack, verb: str, release: str) -> str:
 def write_commits(repository: Repository, start: str, tree: Tree, steps: Sequence[Step]) -> str:
     """Commit the steps on top of `start` (no ref moves) and return the last commit."""
     tip = start
-    with tempfile.TemporaryDirectory(prefix="stackctl-", dir=state_folder(repository)) as scratch:
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=state_folder(repository)) as scratch:
         for step in steps:
             entries = {path: _entry(repository, tree, path, data) for path, data in step.changes.items()}
             written = repository.write_tree(tip, entries, Path(scratch) / "index")
@@ -90,92 +98,66 @@ def _entry(repository: Repository, tree: Tree, path: str, data: bytes | None) ->
     return FileEntry(tree.mode(path) if path in tree else "100644", repository.write_blob(data))
 
 
-def move_branch(repository: Repository, branch: str, new: str, old: str, *, checkout: bool) -> None:
-    """Move a branch from `old` (NOTHING: make it) to `new`; refuse one that is checked out unless asked."""
-    ref = f"refs/heads/{branch}"
-    folder = repository.branch_checkouts().get(ref)
-    if folder is None:
-        repository.update_ref(ref, new, old)
-        return
-    _refuse_changes(folder, branch, checkout)
-    _journal(repository).write_text(json.dumps({"ref": ref, "old": old, "new": new, "folder": str(folder)}))
+def move_branch(repository: Repository, branch: str, new: str, old: str | None, *, checkout: bool) -> None:
+    """Move a branch from `old` (None: make it) to `new`; refuse one that is checked out unless asked."""
+    ref, old = f"refs/heads/{branch}", old or repository.nothing
+    plan = {"ref": ref, "old": old, "new": new, "folder": ""}
+    if folder := repository.branch_checkouts().get(ref):
+        worktree.refuse_changes(folder, branch, checkout=checkout)
+        worktree.refuse_untracked(folder, branch, old, new)
+        plan["folder"] = str(folder)
+    worktree.replace_file(_journal(repository), json.dumps(plan).encode())
     repository.update_ref(ref, new, old)
-    finish_checkout(repository)
+    if folder:
+        worktree.write_files(Repository(folder), old, new, sure=True)
+    _journal(repository).unlink()
 
 
 def check_branch(repository: Repository, branch: str, *, checkout: bool) -> None:
     """Refuse a branch name or a checked-out branch before any work is done."""
     try:
-        repository.run("check-ref-format", "--branch", branch)
+        repository.run("check-ref-format", f"refs/heads/{branch}")
     except StackctlError:
-        raise StackctlError(f"{branch!r} is not a branch name", hint="name one with --branch") from None
+        named = False
+    else:
+        named = not branch.startswith("-") and branch != "HEAD"
+    if not named:
+        raise StackctlError(f"{branch!r} is not a branch name", hint="name one with --branch")
     folder = repository.branch_checkouts().get(f"refs/heads/{branch}")
     if folder is not None:
-        _refuse_changes(folder, branch, checkout)
-
-
-def _refuse_changes(folder: Path, branch: str, checkout: bool) -> None:
-    if changed := Repository(folder).changed_files():
-        names = ", ".join(changed[:3]) + (" ..." if len(changed) > 3 else "")
-        raise StackctlError(
-            f"branch {branch} is checked out with changes: {names}", str(folder), "commit them, or write to another branch: --branch NAME"
-        )
-    if not checkout:
-        raise StackctlError(
-            f"branch {branch} is checked out", str(folder), "say --checkout to change the files there too, or --branch NAME"
-        )
+        worktree.refuse_changes(folder, branch, checkout=checkout)
 
 
 def _journal(repository: Repository) -> Path:
-    return state_folder(repository) / "checkout.json"
+    return state_folder(repository) / "move.json"
 
 
-def finish_checkout(repository: Repository) -> None:
-    """Bring a checked-out branch's files to its tip, if a run moved the branch and was killed before it did."""
+def finish_move(repository: Repository) -> None:
+    """Finish what a killed run left: Git's locks on the branch, and the files of a branch that had moved."""
     path = _journal(repository)
     if not path.is_file():
         return
-    try:
-        plan = json.loads(path.read_text())
-    except ValueError:  # killed while the journal was written: the ref had not moved
-        path.unlink()
-        return
-    if repository.resolve(plan["ref"]) == plan["new"]:
-        _write_files(Repository(Path(plan["folder"])), plan["old"], plan["new"])
+    plan = json.loads(path.read_text())
+    _unlock(repository, plan)
+    if plan["folder"] and repository.branch_checkouts().get(plan["ref"]) == Path(plan["folder"]):
+        tip = repository.resolve(plan["ref"]) if repository.exists(plan["ref"]) else None
+        if tip == plan["new"]:
+            worktree.write_files(Repository(Path(plan["folder"])), plan["old"], plan["new"], sure=False)
     path.unlink()
 
 
-def _write_files(worktree: Repository, old: str, new: str) -> None:
-    """Write what differs between two commits into a worktree and its index, without any filter."""
-    before, after = worktree.files(old), worktree.files(new)
-    lines = []
-    for path in sorted(before.keys() | after.keys()):
-        if before.get(path) == after.get(path):
-            continue
-        entry = after.get(path)
-        target = worktree.path / path
-        if entry is None:
-            target.unlink(missing_ok=True)
-        else:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(target, worktree.blob(entry.blob), 0o755 if entry.mode == "100755" else 0o644)
-        mode, blob = (entry.mode, entry.blob) if entry else ("0", NOTHING)
-        lines.append(f"{mode} {blob}\t".encode() + os.fsencode(path) + b"\0")
-    if lines:
-        worktree.run("update-index", "-z", "--index-info", stdin=b"".join(lines))
+def _unlock(repository: Repository, plan: Mapping[str, str]) -> None:
+    """Remove the lock files of a `git update-ref` that was killed with its run.
 
-
-def replace_file(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Write a file by renaming a finished one over it: a reader sees the old bytes or the new ones."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(name, mode)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    They are its own if they hold what it writes (nothing, or the new id) and are of the journal's time.
+    """
+    written = _journal(repository).stat().st_mtime
+    folder = Path(Repository(Path(plan["folder"])).text("rev-parse", "--absolute-git-dir")) if plan["folder"] else repository.git_dir
+    for lock in (repository.git_dir / f"{plan['ref']}.lock", folder / "HEAD.lock", repository.git_dir / "HEAD.lock"):
+        with contextlib.suppress(FileNotFoundError):
+            ours = f"{plan['new']}\n".encode().startswith(lock.read_bytes())
+            if ours and -1 < lock.stat().st_mtime - written < _KILLED_WITHIN:
+                lock.unlink()
 
 
 def save_pending(repository: Repository, branch: str, pending: Mapping[str, object] | None) -> None:
@@ -185,14 +167,14 @@ def save_pending(repository: Repository, branch: str, pending: Mapping[str, obje
         path.unlink(missing_ok=True)
         return
     path.parent.mkdir(exist_ok=True)
-    replace_file(path, json.dumps(pending, indent=2).encode())
+    worktree.replace_file(path, json.dumps(pending, indent=2).encode())
 
 
 def load_pending(repository: Repository, branch: str) -> dict[str, object] | None:
     """What is pending on a branch, None if nothing is."""
     try:
         return json.loads(_pending(repository, branch).read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):
         return None
 
 

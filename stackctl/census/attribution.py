@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -56,10 +56,17 @@ class Attribution:
         commits = self.commits
         if len(commits) == 1:
             return next(iter(commits.values()))[0]
+        if item.key.kind == "file":
+            return self._entry_of_file(item.key.path)
         for fact in facts:
             if found := self._blame(item.key.path).get(fact.line):
                 return commits[found][0] if found in commits else ""
         return ""
+
+    def _entry_of_file(self, path: str) -> str:
+        """The entry that wrote most of a file."""
+        written = Counter(commit for commit in self._blame(path).values() if commit in self.commits)
+        return self.commits[written.most_common(1)[0][0]][0] if written else ""
 
     @property
     def commits(self) -> dict[str, tuple[str, str]]:

@@ -33,12 +33,16 @@ class Audit:
     ledger: list[LedgerRow] = field(default_factory=list)
 
     def run(self) -> Audit:
-        """Judge all four sides."""
+        """Judge every half, then look at the merged tree with every rule."""
+        self.judge()
+        self._report()
+        return self
+
+    def judge(self) -> None:
+        """What became of every half, without the rules."""
         self._follow_moves()
         self._count()
         self._survive()
-        self._report()
-        return self
 
     def _follow_moves(self) -> None:
         theirs, ours = find_moves(self.sides, "theirs", "ours"), find_moves(self.sides, "ours", "theirs")

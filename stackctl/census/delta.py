@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -112,8 +112,11 @@ def may_repeat(census: Census, key: Key, count: Count) -> bool:
     """Whether both sides may have added this text on their own and a merge rightly holds both.
 
     The same binding, element or branch twice in one place is the mark of a bad resolution; a
-    `return` in two places is not.
+    `return` in two places is not, nor is one text under two branches.
     """
     if count.merged > count.ours + count.theirs - count.base:
         return False
-    return is_trivial(key.text) or len({fact.under for fact in census.of(key, "merged")}) == count.merged
+    if is_trivial(key.text):
+        return True
+    placed = {side: Counter(fact.under for fact in census.of(key, side)) for side in SIDES}
+    return all(number <= max(placed["ours"][at], placed["theirs"][at]) for at, number in placed["merged"].items())

@@ -14,19 +14,19 @@ from stackctl.model.verdict import Level, Verdict
 
 _MISSING = frozenset({Verdict.LOST, Verdict.HOST_GONE, Verdict.UPSTREAM_LOST})
 _LINE_VERDICTS = _MISSING | {Verdict.RESURRECTED}
-_SHOWN = 3
-_WIDTH = 100
+_SHOWN = 8
+_WIDTH = 90
 _WHO = {"ours": "our", "theirs": "upstream's", "merged": "nobody's"}
 _SAYING = {
-    Verdict.LOST: "{who} {what} is lost",
-    Verdict.HOST_GONE: "{who} {what} has lost its host",
-    Verdict.UPSTREAM_LOST: "{who} {what} is not in the merge",
-    Verdict.RESURRECTED: "{what} that we removed is back",
-    Verdict.DUPLICATED: "{what} is there more often than it should be",
-    Verdict.MISPLACED: "{who} {what} stands in the wrong place",
-    Verdict.ALTERED: "{who} {what} was rewritten into neither side's text",
-    Verdict.UNOWNED: "{what} comes from no side",
-    Verdict.COMMENT_LOST: "{who} {what} is gone",
+    Verdict.LOST: "{who} {what} {be} lost",
+    Verdict.HOST_GONE: "the host of {who} {what} is gone",
+    Verdict.UPSTREAM_LOST: "{who} {what} {be} not in the merge",
+    Verdict.RESURRECTED: "{what} that we removed {be} back",
+    Verdict.DUPLICATED: "{what} {be} there more often than it should be",
+    Verdict.MISPLACED: "{who} {what} {be} in the wrong place",
+    Verdict.ALTERED: "{who} {what} {be} rewritten into neither side's text",
+    Verdict.UNOWNED: "{what} {be} from no side",
+    Verdict.COMMENT_LOST: "{who} {what} {be} gone",
 }
 
 EntryOf = Callable[[Judged], str]
@@ -170,7 +170,7 @@ def _finding(
 ) -> Finding:
     kinds = sorted({item.key.kind for item in batch})
     what = kinds[0] if len(batch) == 1 else f"{len(batch)} halves ({', '.join(kinds)})"
-    saying = _SAYING[verdict].format(who=_WHO[side], what=what)
+    saying = _SAYING[verdict].format(who=_WHO[side], what=what, be="is" if len(batch) == 1 else "are")
     texts = [f"`{_short(item.key.text)}`" for item in batch[:_SHOWN]]
     more = f" and {len(batch) - _SHOWN} more" if len(batch) > _SHOWN else ""
     evidence = "; ".join(dict.fromkeys(item.evidence for item in batch if item.evidence))

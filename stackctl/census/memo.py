@@ -5,20 +5,19 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections.abc import Iterable
-from dataclasses import asdict
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
-import stackctl.plants
 from stackctl.model.stack import Entry, Plant, digest
 from stackctl.model.verdict import Verdict
-from stackctl.plants.judging import judge_plant
 from stackctl.plants.kind import Judgement
 from stackctl.plants.view import View
-from stackctl.trees.cache import cache_folder
+from stackctl.trees.cache import cache_folder, code_stamp
 
 _MOST = 100_000  # rows; about 50 MB
+_BATCH = 50  # verdicts that are written together: a helper's are to be seen while it still works
 _TABLE = "CREATE TABLE IF NOT EXISTS verdicts (key TEXT, files TEXT, verdict TEXT, PRIMARY KEY (key, files))"
 Files = dict[str, str | None]
 
@@ -32,70 +31,99 @@ class Memo:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or cache_folder() / "verdicts.sqlite"
+        self._store: sqlite3.Connection | None = None
         self._known: dict[str, list[tuple[list[Files], Judgement]]] = {}
         self._new: list[tuple[str, str, str]] = []
-        self._code = _code_digest()
+        self._code = digest([code_stamp(), sys.version])
+        self._keys: dict[tuple[object, ...], str] = {}
 
     def __enter__(self) -> Memo:
-        with contextlib.suppress(sqlite3.Error, OSError, ValueError, TypeError, KeyError):
+        with contextlib.suppress(sqlite3.Error, OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.closing(self._open()) as store:
-                for key, files, verdict in store.execute("SELECT key, files, verdict FROM verdicts"):
-                    self._known.setdefault(key, []).append((json.loads(files), _judgement(verdict)))
+            self._store = sqlite3.connect(self._path, timeout=5)
+            self._store.execute("PRAGMA journal_mode=WAL")
+            self._store.execute("PRAGMA synchronous=NORMAL")
+            self._store.execute(_TABLE)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if not self._new:
-            return
-        with contextlib.suppress(sqlite3.Error, OSError), contextlib.closing(self._open()) as store, store:
-            (count,) = store.execute("SELECT count(*) FROM verdicts").fetchone()
-            if count > _MOST:
-                store.execute("DELETE FROM verdicts")
-            store.executemany("INSERT OR IGNORE INTO verdicts VALUES (?, ?, ?)", self._new)
+        self._write()
+        if self._store is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._store.close()
+            self._store = None
 
     def judge(self, entry: Entry, plant: Plant, view: View) -> Judgement:
         """`judge_plant`, or what it said of the same files before."""
-        key = digest([self._code, entry.digest, entry.number, plant.id, str(view.release), view.stock is not None])
-        sides = [view, view.stock] if view.stock else [view]
-        for files, judgement in self._known.get(key, ()):
-            if not view.changes.keys() & files[0].keys() and all(_holds(side, seen) for side, seen in zip(sides, files, strict=False)):
-                return judgement
+        known = self.recall(entry, plant, view)
+        if known is not None:
+            return known
+        from stackctl.plants.judging import judge_plant
+
+        sides = _sides(view)
         for side in sides:
             side.seen = {}
         judgement = judge_plant(entry, plant, view)
-        if all(side.seen is not None and "*" not in side.seen for side in sides):
-            files = [dict(side.seen) for side in sides]
-            self._known.setdefault(key, []).append((files, judgement))
-            self._new.append((key, json.dumps(files, sort_keys=True), json.dumps(asdict(judgement))))
+        if all(side.seen.get("*", "") is not None for side in sides):
+            self._keep(self._key(entry, plant, view), [_files(side) for side in sides], judgement)
         return judgement
 
-    def _open(self) -> sqlite3.Connection:
-        store = sqlite3.connect(self._path, timeout=5)
-        store.execute("PRAGMA journal_mode=WAL")
-        store.execute(_TABLE)
-        return store
+    def recall(self, entry: Entry, plant: Plant, view: View) -> Judgement | None:
+        """What was said of the same files before, None if nothing was."""
+        sides = _sides(view)
+        for files, judgement in self._rows(self._key(entry, plant, view)):
+            if not view.changes.keys() & files[0].keys() and all(_holds(side, seen) for side, seen in zip(sides, files, strict=False)):
+                return judgement
+        return None
+
+    def _key(self, entry: Entry, plant: Plant, view: View) -> str:
+        made_from = (entry.digest, entry.number, view.stack.source, str(view.release), view.stock is not None)
+        if made_from not in self._keys:
+            self._keys[made_from] = digest([self._code, *made_from])
+        return f"{self._keys[made_from]}:{plant.id}"
+
+    def _rows(self, key: str) -> list[tuple[list[Files], Judgement]]:
+        """What is kept under a key. What was not there a moment ago is looked for again: a helper may write it."""
+        if not self._known.get(key):
+            self._known[key] = list(self._stored(key))
+        return self._known[key]
+
+    def _stored(self, key: str) -> Iterator[tuple[list[Files], Judgement]]:
+        with contextlib.suppress(sqlite3.Error, ValueError, TypeError, KeyError):
+            for files, verdict in self._store.execute("SELECT files, verdict FROM verdicts WHERE key = ?", (key,)) if self._store else ():
+                yield json.loads(files), _judgement(verdict)
+
+    def _keep(self, key: str, files: list[Files], judgement: Judgement) -> None:
+        self._known.setdefault(key, []).append((files, judgement))
+        self._new.append((key, json.dumps(files, sort_keys=True), json.dumps(vars(judgement))))
+        if len(self._new) >= _BATCH:
+            self._write()
+
+    def _write(self) -> None:
+        new, self._new = self._new, []
+        if not new or self._store is None:
+            return
+        with contextlib.suppress(sqlite3.Error, OSError), self._store as store:
+            (count,) = store.execute("SELECT max(rowid) FROM verdicts").fetchone()
+            if (count or 0) > _MOST:
+                store.execute("DELETE FROM verdicts")
+            store.executemany("INSERT OR IGNORE INTO verdicts VALUES (?, ?, ?)", new)
+
+
+def _sides(view: View) -> list[View]:
+    return [view, view.stock] if view.stock else [view]
+
+
+def _files(view: View) -> Files:
+    """What a verdict was made from: the files read, or the tree as a whole."""
+    return {"*": view.seen["*"]} if "*" in view.seen else dict(view.seen)
 
 
 def _holds(view: View, files: Files) -> bool:
-    """Whether every file that a verdict was made from is as it was."""
-    return all((view.tree.blob(path) if view.tree.is_file(path) else None) == blob for path, blob in files.items())
+    """Whether every file that a verdict was made from is as it was; "*" stands for the whole tree."""
+    return all((view.whole if path == "*" else view.blob(path)) == blob for path, blob in files.items())
 
 
 def _judgement(text: str) -> Judgement:
     fields = json.loads(text)
     return Judgement(**{**fields, "verdict": Verdict(fields["verdict"])})
-
-
-def _code_digest() -> str:
-    """Changes with the code that judges, so that no verdict of an older stackctl is believed."""
-    return digest([_stamp(path) for path in _sources()])
-
-
-def _sources() -> Iterable[Path]:
-    folder = Path(stackctl.plants.__file__).parent
-    return sorted([*folder.glob("*.py"), *(folder.parent / "trees").glob("*.py")])
-
-
-def _stamp(path: Path) -> list[object]:
-    found = path.stat()
-    return [path.name, found.st_size, found.st_mtime_ns]

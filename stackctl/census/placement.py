@@ -60,7 +60,8 @@ def _changed(counts: dict[Key, Count], key: Key, header: str, sign: int) -> bool
         return header in ("finally", "try")
     if sign > 0:
         return max(count.ours, count.theirs) > count.base or not max(count.base, count.ours, count.theirs)
-    return min(count.ours, count.theirs) < count.base
+    # A header that is itself missing or edited in merged is judged as a half of its own.
+    return min(count.ours, count.theirs) < count.base or count.merged < max(count.ours, count.theirs)
 
 
 def _evidence(census: Census, key: Key, owner: str, fact: Fact) -> str:

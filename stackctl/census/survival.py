@@ -14,6 +14,7 @@ from stackctl.model.verdict import Verdict
 OTHER = {"ours": "theirs", "theirs": "ours"}
 _ALIKE = 0.5
 _PAIR = 0.4
+_FEWEST = 3
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Survival:
     # Missing halves of one side.
 
     def _settle(self, key: Key, side: str) -> None:
-        verdict = self._settle_edit(key, side) or self._settle_elsewhere(key, side)
+        verdict = self._settle_edit(key, side) or self._settle_elsewhere(key, side) or self._settle_far(key, side)
         if verdict is None:
             verdict = self._settle_gone(key, side)
         self.judged.append(verdict)
@@ -161,6 +162,25 @@ class Survival:
         fact = self.census.of(found, "merged")[0]
         named = f"{where[0]}:{where[1]}".rstrip(":")
         return self._judge(key, side, verdict, f"stands in {named}", fact=fact, elsewhere=where)
+
+    def _settle_far(self, key: Key, side: str) -> Judged | None:
+        """An edit made again where the other side moved the statement, adapted to its new names."""
+        before = self._edits_of(side, (key.path, key.host)).before.get(key)
+        if before is None or not self._removed_by(before, OTHER[side]):
+            return None
+        brought = words(key.text) - words(before.text)
+        if brought.total() < _FEWEST:
+            return None
+        for found, number in self._extra.items():
+            if not number or found.kind != key.kind or brought - words(found.text):
+                continue
+            if likeness(key.text, found.text) >= _ALIKE:
+                self._consume(found)
+                where = self.census.place("merged", found.path, found.host)
+                fact = self.census.of(found, "merged")[0]
+                evidence = f"followed into {where[0]}:{where[1]} as `{found.text}`"
+                return self._judge(key, side, Verdict.MOVED, evidence, fact=fact, elsewhere=where)
+        return None
 
     def _followed(self, key: Key, found: Key, side: str) -> bool:
         """Whether the other side moved this half's neighbours, or the line it replaced, to where it is now."""

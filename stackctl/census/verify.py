@@ -24,11 +24,16 @@ def verify(
 ) -> Report:  # fmt: skip
     """Judge every plant of the stack in `tree`; `stock` is upstream's own tree of that release."""
     view = View(tree, stack, release, View(stock, stack, release) if stock else None)
-    judged = [
-        (entry, [(plant, judge(entry, plant, view)) for plant in entry.plants])
-        for entry in (stack.entries if entries is None else entries)
-    ]
+    chosen = list(stack.entries if entries is None else entries)
+    found = {(entry.number, plant.id): judge(entry, plant, view) for entry, plant in by_file(chosen)}
+    judged = [(entry, [(plant, found[entry.number, plant.id]) for plant in entry.plants]) for entry in chosen]
     return report("verify", stack, judged, summary={"tree": tree.label, "release": str(release), "stock": stock.label if stock else None})
+
+
+def by_file(entries: Iterable[Entry]) -> list[tuple[Entry, Plant]]:
+    """Every plant with its entry, those of one file together: each file is then parsed once, and let go again."""
+    pairs = [(entry, plant) for entry in entries for plant in entry.plants]
+    return sorted(pairs, key=lambda pair: pair[1].module or pair[1].options.get("path", ""))
 
 
 def report(command: str, stack: Stack, judged: Sequence[tuple[Entry, Judged]], summary: dict) -> Report:
@@ -88,7 +93,7 @@ def _findings(entry: Entry, judged: Judged) -> list[Finding]:
     lost = [plant.id for plant, found in judged if is_bad(found)]
     if adopted and lost:
         first = next(found for _, found in judged if is_bad(found))
-        message = f"upstream has {len(adopted)} halves of this entry, and {', '.join(lost)} of the others {'is' if len(lost) == 1 else 'are'} missing"
+        message = f"upstream has {len(adopted)} of this entry's halves; of the others these are not right: {', '.join(lost)}"
         findings.append(
             Finding(Verdict.ADOPTED_IN_PART, message, first.path, first.line, first.symbol, str(entry.number), evidence=f"adopted: {', '.join(adopted)}")
         )

@@ -20,7 +20,7 @@ from stackctl.cli.planting import finish
 @click.option("--dry-run", is_flag=True, help="Print what would be done and touch nothing.")
 @click.option("--checkout", is_flag=True, help="If the branch is checked out and clean, change the files there too.")
 @click.option("--continue", "carry_on", is_flag=True, help="Take up what was left for a person on the branch.")
-@click.option("--abort", is_flag=True, help="Delete the branch that has something pending, and forget that.")
+@click.option("--abort", is_flag=True, help="Take the branch that has something pending back to where it was (delete it if it is new).")
 @format_option("text", "json", "md")
 @click.pass_obj
 def command(

@@ -29,9 +29,9 @@ class Settings:
 
     def stack(self) -> Stack:
         """The stack named with --stack, else the one found above the current folder."""
-        from stackctl.plants.manifest import find_stack, load_stack
+        from stackctl.plants.stacks import find_stack, open_stack
 
-        return load_stack(find_stack(self.stack_dir or Path.cwd()))
+        return open_stack(find_stack(self.stack_dir or Path.cwd()))
 
     def say(self, message: str) -> None:
         """A message for the person at the terminal, on stderr."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -60,6 +61,8 @@ def cli(ctx: click.Context, stack_dir: Path | None, quiet: bool) -> None:
 
 def main() -> None:
     """The program: run, and exit with the code of DESIGN section 6."""
+    # Syntax trees are many small objects and no cycles: the collector, as it is set, takes half of the time.
+    gc.set_threshold(100_000, 50, 50)
     try:
         sys.exit(cli.main(standalone_mode=False) or 0)
     except click.exceptions.Exit as error:
@@ -71,13 +74,21 @@ def main() -> None:
         error.show()
         sys.exit(Exit.NOT_JUDGED)
     except StackctlError as error:
-        print(f"stackctl: {error}", file=sys.stderr)
-        sys.exit(Exit.NOT_JUDGED)
+        sys.exit(_refused(str(error)))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(Exit.CLEAN)
+    except OSError as error:  # a full disk, a folder that may not be read: the machine's, not a bug
+        sys.exit(_refused(f"{os.fsdecode(error.filename or 'the system')}: {error.strerror or error}"))
     except Exception as error:
         sys.exit(_bug(error))
+
+
+def _refused(message: str) -> int:
+    """Say why nothing was done. Names from somebody else's tree may hold control characters of a terminal."""
+    text = "".join(char if char == "\n" or char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in message)
+    print(f"stackctl: {text}", file=sys.stderr)
+    return Exit.NOT_JUDGED
 
 
 def _bug(error: Exception) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from stackctl.facts.names import dotted
 from stackctl.trees.source import Source
 
-HINTS = (b"SimpleNamespace", b".__new__(", b"class _", b"class Fake", b"class Dummy", b"class Stub", b"class Mock")
+HINTS = (b"SimpleNamespace", b".__new__(", b"class Fake", b"class _Fake", b"class Dummy", b"class Stub", b"class Mock")
 _CONTAINERS = frozenset({"list", "tuple", "dict", "set", "iter", "next", "enumerate", "zip", "deepcopy", "copy"})
 _BINDERS = frozenset({"MethodType", "partial"})
 
@@ -63,10 +63,12 @@ def read_fakes(source: Source) -> list[Given]:
 class _Reader:
     def __init__(self, module: ast.Module) -> None:
         self._makers = {"SimpleNamespace", "types.SimpleNamespace"}
+        self._classes: dict[str, ast.ClassDef] = {}
         for node in ast.walk(module):
             if isinstance(node, ast.ImportFrom):
                 self._makers |= {a.asname for a in node.names if a.name == "SimpleNamespace" and a.asname}
-        self._classes = {node.name: node for node in ast.walk(module) if isinstance(node, ast.ClassDef) and _is_small(node)}
+            elif isinstance(node, ast.ClassDef) and _is_small(node):
+                self._classes[node.name] = node
         self._fakes: dict[str, list[Fake]] = {}
         self._instances: dict[str, str] = {}
 

@@ -13,7 +13,7 @@ from stackctl.plants.errors import Unplantable
 from stackctl.plants.kind import Example, Judgement, Kind, Option
 from stackctl.plants.layout import WIDTH, lay_out
 from stackctl.plants.layout import call as bracket
-from stackctl.plants.module import Host, Module, parse_expression, same
+from stackctl.plants.module import Host, Module, is_name, parse_expression, same
 from stackctl.plants.render import Place
 from stackctl.plants.view import View
 
@@ -58,9 +58,13 @@ class Argument(Kind):
         options = plant.options
         if ("position" in options) == ("keyword" in options):
             return ["give either position or keyword"]
+        if options.get("position", 0) < 0:
+            return ["position counts from 0"]
+        if not is_name(options.get("keyword", "x")):
+            return [f"keyword {options['keyword']!r} is not a name"]
         try:
             _template(options["value"])
-        except SyntaxError:
+        except (SyntaxError, ValueError):
             return [f"value {options['value']!r} is not an expression"]
         return []
 

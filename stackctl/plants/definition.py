@@ -65,7 +65,7 @@ class Definition(Kind):
         host = _host(module, plant, path)
         found = module.hosts.get(symbol, [])
         if not found:
-            place = next((other for other, nodes in module.hosts.items() if _is_twin(other, name, nodes, wanted)), None)
+            place = next(iter(_twins(module, name, wanted, plant, view)), None)
             verdict = Verdict.MISPLACED if place else Verdict.LOST
             message = f"`{name}` is defined in {place or 'the module'} instead" if place else f"`{name}` is not defined here"
             return Judgement(verdict, message, path, getattr(host, "lineno", 1), symbol)
@@ -88,8 +88,7 @@ class Definition(Kind):
     def uproot(self, plant: Plant, entry: Entry, view: View) -> None:
         path = self.path(plant, view)
         while nodes := self._ours(plant, view):
-            module = view.module(path)
-            view.edit(path, edit.remove(module.source, *_extent(module, nodes[-1])))
+            _take_out(view, path, nodes[-1])
 
     def _ours(self, plant: Plant, view: View) -> list[ast.stmt]:
         """The definitions in the host that are ours to the letter."""
@@ -103,11 +102,17 @@ class Definition(Kind):
 
     def plant(self, plant: Plant, entry: Entry, view: View) -> None:
         path, judgement = self.path(plant, view), self.judge(plant, entry, view)
+        module = view.module(path)
+        _anchor(module, plant, _host(module, plant, path))  # before anything is taken out
+        if judgement.verdict is Verdict.INTACT:
+            return
         self._clear(plant, view, path, judgement)
         module = view.module(path)
         host = _host(module, plant, path)
         after = _anchor(module, plant, host)
-        indent = module.indent(host.body[0].lineno) if plant.symbol else ""
+        if plant.symbol and not edit.alone(module.source, host.body[0]) and host.body[0].lineno == host.lineno:  # type: ignore[union-attr]
+            raise Unplantable(Verdict.AMBIGUOUS, f"{plant.symbol} stands on one line", host.body[0].lineno)
+        indent = module.indent(start_line(host.body[0])) if plant.symbol else ""
         blanks = 1 if plant.symbol else 2
         view.edit(path, edit.insert(module.source, (after.end_lineno or 0) + 1, self.code(plant), indent, (blanks, 0)))
 
@@ -121,14 +126,36 @@ class Definition(Kind):
             module = view.module(path)
             nodes = list(module.hosts.get(judgement.symbol, []))
             if judgement.verdict is Verdict.MISPLACED:
-                nodes = [n for other, ns in module.hosts.items() if _is_twin(other, name, ns, wanted) for n in ns]
+                nodes = [n for ns in _twins(module, name, wanted, plant, view).values() for n in ns]
             if not nodes:
                 return
-            view.edit(path, edit.remove(module.source, *_extent(module, nodes[-1])))
+            _take_out(view, path, nodes[-1])
+
+
+def _take_out(view: View, path: str, node: ast.stmt) -> None:
+    module = view.module(path)
+    suites = [getattr(owner, field, None) for owner in ast.walk(module.tree) for field in ("body", "orelse", "finalbody")]
+    if [node] in suites:
+        raise Unplantable(Verdict.AMBIGUOUS, "a copy of the definition is alone in its block", node.lineno)
+    view.edit(path, edit.remove_statement(module.source, node, _extent(module, node)[0]))
+
+
+def _twins(module: Module, name: str, wanted: list[ast.stmt], plant: Plant, view: View) -> dict[str, list[ast.stmt]]:
+    """Definitions elsewhere in the module that are ours to the letter and that stock upstream has not."""
+    stock: set[str] | None = None
+    if view.stock:
+        try:
+            stock = set(view.stock.module(view.stock.path_of(plant.module)).hosts)
+        except Unplantable:
+            stock = set()
+    return {
+        symbol: nodes
+        for symbol, nodes in module.hosts.items()
+        if stock is not None and symbol not in stock and _is_twin(symbol, name, nodes, wanted)
+    }  # type: ignore[return-value]
 
 
 def _is_twin(symbol: str, name: str, nodes: list[ast.AST], wanted: list[ast.stmt]) -> bool:
-    """Whether a definition elsewhere in the module is ours to the letter."""
     return symbol.rpartition(".")[2] == name and len(nodes) == len(wanted) and all(map(same, nodes, wanted))
 
 
@@ -146,7 +173,8 @@ def _anchor(module: Module, plant: Plant, host: ast.Module | ast.ClassDef) -> as
     found = module.hosts.get(".".join(filter(None, [plant.symbol, after])), [])
     if not found:
         raise Unplantable(Verdict.HOST_GONE, f"the anchor `{after}` is not defined in {plant.symbol or 'the module'}")
-    return found[-1]
+    # One in a branch is followed by the whole branch: an `else` may come next.
+    return next(statement for statement in host.body if any(node is found[-1] for node in ast.walk(statement)))
 
 
 def _extent(module: Module, node: ast.stmt) -> tuple[int, int]:

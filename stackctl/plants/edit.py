@@ -31,9 +31,44 @@ def insert(source: Source, line: int, code: str, indent: str, blanks: tuple[int,
     newline = _newline_at(source, line)
     if line > len(lines) and lines and not lines[-1].endswith(("\n", "\r")):
         lines[-1] += newline
-    body = textwrap.indent(textwrap.dedent(code).strip("\n"), indent).split("\n")
+    body = _indented(textwrap.dedent(code).strip("\n"), indent)
     rows = [""] * blanks[0] + body + [""] * blanks[1]
     return "".join([*lines[: line - 1], *(row + newline for row in rows), *lines[line - 1 :]])
+
+
+def _indented(code: str, indent: str) -> list[str]:
+    """The lines of `code` indented; the inside of a string over lines, docstrings aside, is kept as it is."""
+    fixed: set[int] = set()
+    tree = ast.parse(code)
+    docstrings = {id(node.body[0].value) for node in ast.walk(tree) if _has_docstring(node)}  # type: ignore[attr-defined]
+    for node in ast.walk(tree):
+        text = isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes))
+        if text and id(node) not in docstrings:
+            fixed.update(range(node.lineno + 1, (node.end_lineno or node.lineno) + 1))
+    rows = code.split("\n")
+    return [row if number in fixed or not row.strip() else indent + row for number, row in enumerate(rows, 1)]
+
+
+def _has_docstring(node: ast.AST) -> bool:
+    documented = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    return documented and ast.get_docstring(node, clean=False) is not None  # type: ignore[arg-type]
+
+
+def alone(source: Source, statement: ast.stmt) -> bool:
+    """Whether a statement has its lines for itself: nothing before it, nothing but a comment after it."""
+    first = min([(statement.lineno, statement.col_offset), *((d.lineno, d.col_offset) for d in getattr(statement, "decorator_list", ()))])
+    last, end = statement.end_lineno or statement.lineno, statement.end_col_offset or 0
+    before = source.lines[first[0] - 1].encode()[: first[1]].decode(errors="replace")
+    after = source.lines[last - 1].encode()[end:].decode(errors="replace").strip().removeprefix(";").lstrip()
+    return not before.strip(" \t\x0c@") and (not after or after.startswith("#"))
+
+
+def remove_statement(source: Source, statement: ast.stmt, first: int = 0) -> str:
+    """The module's text without the lines of a statement (from line `first`). Raises Unplantable if it shares them."""
+    if not alone(source, statement):
+        raise Unplantable(Verdict.AMBIGUOUS, "the statement shares its line with another", statement.lineno)
+    start = min([statement.lineno, *(decorator.lineno for decorator in getattr(statement, "decorator_list", ()))])
+    return remove(source, first or start, statement.end_lineno or statement.lineno)
 
 
 def _newline_at(source: Source, line: int) -> str:
@@ -69,10 +104,15 @@ def rewrite(source: Source, statement: ast.stmt, builders: Mapping[ast.expr, Bui
     first, last = statement.lineno, statement.end_lineno or statement.lineno
     fragment = "".join(source.lines[first - 1 : last])
     shift = first - 1
+    # `elif x:` is a statement of its own to ast and none to libcst; "if  " keeps its columns.
+    branch = fragment.lstrip().startswith("elif") and isinstance(statement, ast.If)
+    if branch:
+        fragment = fragment.replace("elif", "if  ", 1)
     if fragment[:1] in " \t\x0c":
         fragment, shift = f"if 1:{source.newline}{fragment}", shift - 1
+    config = cst.PartialParserConfig(default_newline=_newline_at(source, first + 1))
     try:
-        wrapper = MetadataWrapper(cst.parse_module(fragment), unsafe_skip_copy=True)
+        wrapper = MetadataWrapper(cst.parse_module(fragment, config), unsafe_skip_copy=True)
     except cst.ParserSyntaxError as error:
         raise Unplantable(Verdict.UNPARSABLE, f"libcst cannot read this statement: {error.message}", first) from None
     wanted = {_range(source, node, shift): build for node, build in builders.items()}
@@ -86,6 +126,8 @@ def rewrite(source: Source, statement: ast.stmt, builders: Mapping[ast.expr, Bui
     code = wrapper.module.visit(_Replacer(found)).code
     if shift != first - 1:
         code = code[len(f"if 1:{source.newline}") :]
+    if branch:
+        code = code.replace("if  ", "elif", 1)
     return "".join([*source.lines[: first - 1], code, *source.lines[last:]])
 
 

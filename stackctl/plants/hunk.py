@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +18,9 @@ from stackctl.plants.kind import Example, Judgement, Kind, Option
 from stackctl.plants.view import View
 
 if TYPE_CHECKING:
-    from unidiff import PatchSet
+    from unidiff import PatchedFile, PatchSet
 
+_ESCAPES = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
 _NEW = """--- /dev/null
 +++ b/NOTICE.txt
 @@ -0,0 +1,2 @@
@@ -66,10 +69,7 @@ class Hunk(Kind):
             patch = _patch(_folder(entry) / name)
         except StackctlError as error:
             return [error.message]
-        bad = [path for file in patch if _unsafe(path := _target(file))]
-        return [f"{name} changes {path!r}, which leaves the tree's root" for path in bad] or (
-            [] if len(patch) else [f"{name} holds no hunk"]
-        )
+        return [f"{name} {problem}" for file in patch for problem in _problems(file)] or ([] if len(patch) else [f"{name} holds no hunk"])
 
     def path(self, plant: Plant, view: View) -> str:
         return ""
@@ -102,6 +102,19 @@ class Hunk(Kind):
                 view.write(path, _applied(view, path, list(_changes(file))))
 
 
+def _problems(file: PatchedFile) -> Iterator[str]:
+    """Why one patched file could not be planted, or could never be missed."""
+    path = _target(file)
+    if _unsafe(path):
+        yield f"changes {path!r}, which leaves the tree's root"
+    if file.is_rename or file.is_binary_file:
+        yield f"{'renames' if file.is_rename else 'holds a binary'} {path!r}: only changes of text can be planted"
+    elif not len(file) and not file.is_added_file:
+        yield f"holds no hunk of {path!r}"
+    elif not file.is_added_file and not file.is_removed_file and not all(each.before and each.after for each in _changes(file)):
+        yield f"has a hunk of {path!r} without lines of context, which matches nothing: make it with git diff -U3"
+
+
 def _folder(entry: Entry) -> Path:
     """The stack's patches folder, beside entries/."""
     return entry.folder.parent.parent / "patches"
@@ -113,21 +126,33 @@ def _patch(path: Path) -> PatchSet:
     try:
         # latin-1 keeps every byte as it is, whatever the file's own encoding.
         return PatchSet(io.StringIO(path.read_bytes().decode("latin-1"), newline="\n"))
-    except OSError as error:
-        raise StackctlError(f"{path.name}: {error.strerror}", str(path)) from None
+    except (OSError, ValueError) as error:
+        raise StackctlError(f"{path.name}: {getattr(error, 'strerror', error)}", str(path)) from None
     except UnidiffParseError as error:
         raise StackctlError(f"{path.name} is not a unified diff: {error}", str(path)) from None
 
 
 def _target(file: object) -> str:
     """The path that a patched file has afterwards (before, if the patch removes it)."""
-    name = file.source_file if file.is_removed_file else file.target_file  # type: ignore[attr-defined]
+    name = _unquoted(file.source_file if file.is_removed_file else file.target_file)  # type: ignore[attr-defined]
     return name.split("/", 1)[1] if name.startswith(("a/", "b/")) else name
+
+
+def _unquoted(name: str) -> str:
+    """A name as Git writes it: in quotes, with C's escapes, if it holds more than plain characters."""
+    data = name.encode("latin-1")
+    if name.startswith('"') and name.endswith('"'):
+        data = re.sub(rb"\\([0-7]{3}|.)", lambda found: _escaped(found[1]), data[1:-1])
+    return os.fsdecode(data)
+
+
+def _escaped(code: bytes) -> bytes:
+    return bytes([int(code, 8) & 255]) if code.isdigit() else _ESCAPES.get(code, code)
 
 
 def _unsafe(path: str) -> bool:
     parts = path.split("/")
-    return path.startswith("/") or "\\" in path or any(p in ("", ".", "..") or p.lower() == ".git" for p in parts)
+    return path.startswith("/") or "\\" in path or "\0" in path or any(p in ("", ".", "..") or p.lower() == ".git" for p in parts)
 
 
 def _changes(file: object) -> Iterator[_Change]:

@@ -51,7 +51,7 @@ class Import(Kind):
     def uproot(self, plant: Plant, entry: Entry, view: View) -> None:
         path = self.path(plant, view)
         while copies := _copies(view.module(path), plant.options["code"]):
-            view.edit(path, edit.remove(view.module(path).source, copies[-1].lineno, copies[-1].end_lineno or copies[-1].lineno))
+            view.edit(path, edit.remove_statement(view.module(path).source, copies[-1]))
 
     def plant(self, plant: Plant, entry: Entry, view: View) -> None:
         plant_import(view, self.path(plant, view), plant.options["code"])
@@ -63,12 +63,13 @@ def judge_import(module: Module, code: str, path: str) -> Judgement:
     places = [(statement, name) for statement in _runtime_imports(module.tree.body) for name in _names(statement)]
     found = [name for _, name in places]
     lines = [statement.lineno for statement, name in places if name in wanted]
+    twice = [statement.lineno for statement in module.tree.body for name in _names(statement) if name in wanted]
     for module_name, name, bound in wanted:
         if not any(_binds_same(other, (module_name, name, bound)) for other in found):
             what = f"`from {module_name} import {name}`" if name else f"`import {module_name}`"
             return Judgement(Verdict.LOST, f"{what} is not imported", path, _section_line(module))
-    if len(lines) > len(wanted):
-        return Judgement(Verdict.DUPLICATED, f"`{code.strip()}` is imported {len(lines)} times", path, lines[-1])
+    if len(twice) > len(wanted) and _copies(module, code):  # upstream's own fallbacks in branches are no copies
+        return Judgement(Verdict.DUPLICATED, f"`{code.strip()}` is imported {len(twice)} times", path, twice[-1])
     return Judgement(Verdict.INTACT, path=path, line=min(lines, default=1))
 
 
@@ -91,7 +92,7 @@ def _remove_copy(view: View, path: str, code: str) -> None:
     copies = _copies(module, code)
     if not copies:
         raise Unplantable(Verdict.AMBIGUOUS, f"`{code.strip()}` is imported twice in other words", 1)
-    view.edit(path, edit.remove(module.source, copies[-1].lineno, copies[-1].end_lineno or copies[-1].lineno))
+    view.edit(path, edit.remove_statement(module.source, copies[-1]))
 
 
 def _copies(module: Module, code: str) -> list[ast.stmt]:
@@ -171,23 +172,18 @@ def _place(module: Module, statement: ast.stmt) -> int:
     ranked = [index for index in ranked if any(_group(other) != "future" for other in sections[index])]
     if not ranked:
         return _after_docstring(module)
-    section = sections[ranked[0]]
+    section = [other for other in sections[ranked[0]] if _group(other) != "future"]
     before = [other for other in section if _key(other) <= _key(statement)]
     if before:
         return (before[-1].end_lineno or before[-1].lineno) + 1
-    return _above_comments(module, section[0].lineno)
-
-
-def _above_comments(module: Module, line: int) -> int:
-    """The first line of the comment block that stands directly above `line`."""
-    while line > 1 and module.source.lines[line - 2].lstrip().startswith("#"):
-        line -= 1
-    return line
+    return module.above_comments(section[0].lineno)
 
 
 def _after_docstring(module: Module) -> int:
-    """The line after the docstring and the __future__ imports."""
+    """The line after the docstring and the __future__ imports, or after the comments that begin the file."""
     line = 1
+    while line in module.comment_lines:
+        line += 1
     for statement in module.tree.body:
         docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
         future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"

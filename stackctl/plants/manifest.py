@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import difflib
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,11 @@ from stackctl.model.errors import StackctlError
 from stackctl.model.stack import Disposition, Entry, Plant, Stack, digest
 from stackctl.plants.kind import Kind, Option
 from stackctl.plants.registry import kinds
+from stackctl.plants.stacks import STACK_FILE
 
-STACK_FILE = "stack.toml"
-_FOLDER = re.compile(r"(\d+)-([a-z0-9][a-z0-9.-]*)$")
-_HOST = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:([A-Za-z_]\w*(\.[A-Za-z_]\w*)*)?$")
-_ID = re.compile(r"[a-z0-9][a-z0-9-]*$")
+_FOLDER = re.compile(r"([0-9]+)-([a-z0-9][a-z0-9.-]*)\Z")
+_HOST = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:([A-Za-z_]\w*(\.[A-Za-z_]\w*)*)?\Z")
+_ID = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
 
 _STACK_KEYS: dict[str, type] = {"name": str, "upstream": str, "base": str, "source": str}
 _ENTRY_KEYS: dict[str, type] = {
@@ -30,6 +32,7 @@ _DECISION_KEYS: dict[str, type] = {
     "reason": str, "remove_when": str, "url": str, "commit": str, "partial": bool,
     "blocked_by": str, "superseded_by": str, "evidence": str,
 }  # fmt: skip
+_ITEMS: dict[str, type] = {"upstream": str, "requires": int, "excludes": int, "watch": str, "adopted_by": list}
 _PLANT_KEYS: dict[str, type] = {"id": str, "kind": str, "host": str, "releases": str, "unit": str, "adopted_with": str}
 
 
@@ -55,15 +58,6 @@ class ManifestError(StackctlError):
         super().__init__(f"{count} problem{'s' if count > 1 else ''} in the stack's declarations\n{text}")
 
 
-def find_stack(start: Path) -> Path:
-    """The nearest folder at or above `start` with a stack.toml. Raises StackctlError if there is none."""
-    start = start.resolve()
-    for folder in (start, *start.parents):
-        if (folder / STACK_FILE).is_file():
-            return folder
-    raise StackctlError(f"no {STACK_FILE} here or in a folder above", str(start), "name the stack: stackctl --stack DIR ...")
-
-
 def load_stack(root: Path) -> Stack:
     """The whole stack below `root`. Raises ManifestError with every problem there is."""
     problems: list[Problem] = []
@@ -71,6 +65,8 @@ def load_stack(root: Path) -> Stack:
     _check_keys(table, _STACK_KEYS, root / STACK_FILE, lines, problems)
     if table and not table.get("name"):
         problems.append(Problem(root / STACK_FILE, 1, "a stack needs a name"))
+    if not isinstance(source := table.get("source", ""), str) or _leaves_root(source):
+        problems.append(Problem(root / STACK_FILE, lines.of("source"), f"source {source!r} is not a folder below the tree's root"))
     entries = [entry for folder in _entry_folders(root, problems) if (entry := _entry(folder, problems))]
     stack = Stack(
         name=table.get("name", ""), root=root, entries=tuple(sorted(entries, key=lambda entry: entry.number)),
@@ -81,6 +77,11 @@ def load_stack(root: Path) -> Stack:
     if problems:
         raise ManifestError(problems)
     return stack
+
+
+def _leaves_root(folder: str) -> bool:
+    parts = folder.split("/") if folder else []
+    return "\\" in folder or "\0" in folder or any(part in ("", ".", "..") or part.lower() == ".git" for part in parts)
 
 
 def _entry_folders(root: Path, problems: list[Problem]) -> Iterator[Path]:
@@ -110,8 +111,11 @@ def _entry(folder: Path, problems: list[Problem]) -> Entry | None:
     number = table.get("number")
     if match and number != int(match[1]):
         problems.append(Problem(path, lines.of("number"), f"number is {number!r}, the folder says {int(match[1])}"))
-    if not table.get("title"):
+    title = table.get("title")
+    if not title:
         problems.append(Problem(path, 1, "an entry needs a title"))
+    elif isinstance(title, str) and len(title.splitlines()) > 1:  # it is a commit's subject
+        problems.append(Problem(path, lines.of("title"), "the title must be one line"))
     disposition = _disposition(table, path, lines, problems)
     if len(problems) > before or match is None or disposition is None:
         return None
@@ -143,7 +147,7 @@ def _plants(tables: list[Any], entry: Entry, lines: Lines, problems: list[Proble
             problems.append(Problem(path, line, f"a plant needs an id of small letters, digits and dashes, not {name!r}"))
         elif name in seen:
             problems.append(Problem(path, line, f"two plants have the id {name!r}"))
-        seen.add(name)
+        seen.add(str(name))
         options = {key: value for key, value in table.items() if key not in _PLANT_KEYS}
         plant = Plant(*(table.get(key, "") for key in _PLANT_KEYS), options=options, line=line)
         found = list(_check_plant(plant, table, entry))
@@ -160,9 +164,13 @@ def _check_plant(plant: Plant, table: Mapping[str, Any], entry: Entry) -> Iterat
         if key in table and not isinstance(table[key], wanted):
             yield key, f"{key} must be {_TYPES[wanted]}"
             return
-    kind = kinds().get(plant.kind) or _own_kind(plant.kind, entry)
+    try:
+        kind = kinds().get(plant.kind) or _own_kind(plant.kind, entry)
+    except Exception as error:  # the stack's own code: whatever it raises is a problem of the stack
+        yield "kind", f"rewrite.py fails: {type(error).__name__}: {error}"
+        return
     if kind is None:
-        yield "kind", f"no plant kind {plant.kind!r}{_near(plant.kind, kinds())}"
+        yield "kind", f"no plant kind {plant.kind!r}{_near(plant.kind, kinds())}" if plant.kind else "a plant needs a kind"
         return
     yield from _check_options(plant, kind)
     if kind.host == "module" and not _HOST.match(plant.host):
@@ -217,16 +225,19 @@ _TYPES: dict[type, str] = {
 def _own_kind(name: str, entry: Entry) -> Kind | None:
     """The kind that an entry's rewrite.py defines. It is the stack's own code, trusted as its tests are."""
     path = entry.folder / "rewrite.py"
-    if not path.is_file():
-        return None
+    return _own_kinds(path, path.stat().st_mtime_ns).get(name) if path.is_file() else None
+
+
+@cache
+def _own_kinds(path: Path, stamp: int) -> Mapping[str, Kind]:
+    """The kinds of one rewrite.py as it was at `stamp`, run once."""
     import importlib.util
 
-    spec = importlib.util.spec_from_file_location(f"stackctl_entry_{entry.number}", path)
-    if spec is None or spec.loader is None:
-        return None
+    spec = importlib.util.spec_from_file_location(f"stackctl_{path.parent.name}_{stamp}", path)
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return next((kind for kind in getattr(module, "KINDS", ()) if kind.name == name), None)
+    return {kind.name: kind for kind in getattr(module, "KINDS", ())}
 
 
 def kind_of(plant: Plant, entry: Entry) -> Kind:
@@ -258,6 +269,18 @@ def _check_keys(table: Mapping[str, Any], known: Mapping[str, type], path: Path,
             problems.append(Problem(path, lines.of(key), f"unknown key {key!r}{_near(key, known)}"))
         elif not isinstance(value, known[key]) or (known[key] is int and isinstance(value, bool)):
             problems.append(Problem(path, lines.of(key), f"{key} must be {_TYPES[known[key]]}"))
+        elif (item := _ITEMS.get(key)) and (bad := [each for each in _items(value) if not isinstance(each, item) or isinstance(each, bool)]):
+            problems.append(Problem(path, lines.of(key), f"{key} holds {bad[0]!r}, where {_TYPES[item]} is wanted"))
+        elif key == "adopted_by" and (bad := [each for each in sum(value.values(), []) if not _is_symbol(each)]):
+            problems.append(Problem(path, lines.of(key), f"adopted_by names {bad[0]!r}, which is not module:Class.function"))
+
+
+def _items(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value
+
+
+def _is_symbol(value: Any) -> bool:
+    return isinstance(value, str) and bool(_HOST.match(value)) and not value.endswith(":")
 
 
 def _near(word: str, known: Any) -> str:
@@ -290,6 +313,9 @@ def _check_files(entry: Entry, lines: Lines) -> Iterator[Problem]:
     for index, plant in enumerate(entry.plants):
         for name in kind_of(plant, entry).files(plant):
             used.add(name)
+            if "\0" in name:
+                yield Problem(entry.folder / "entry.toml", lines.of_plant(index), f"plant {plant.id}: {name!r} is not a file name")
+                continue
             inside = (entry.folder / name).resolve().is_relative_to(entry.folder.resolve())
             if not inside or not (entry.folder / name).is_file():
                 message = f"plant {plant.id}: {name} {'is not there' if inside else 'is outside the entry'}"
@@ -315,10 +341,14 @@ def _digest(table: Mapping[str, Any], entry: Entry) -> str:
 
     contents = {}
     for plant in entry.plants:
-        names = [entry.folder / name for name in kind_of(plant, entry).files(plant)]
+        names = [entry.folder / name for name in (*kind_of(plant, entry).files(plant), "rewrite.py") if "\0" not in name]
         if plant.kind == "hunk":
             names.append(entry.folder.parent.parent / "patches" / plant.options["patch"])
-        contents |= {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in names if path.is_file()}
+        contents |= {
+            os.path.relpath(path, entry.folder): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in names
+            if path.is_file()
+        }
     return digest([table, contents])
 
 

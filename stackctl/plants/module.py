@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import keyword
+import textwrap
+import tokenize
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -50,6 +53,28 @@ class Module:
         """The leading white space of a line."""
         text = self.source.lines[line - 1]
         return text[: len(text) - len(text.lstrip(" \t\x0c"))]
+
+    @cached_property
+    def comment_lines(self) -> frozenset[int]:
+        """The lines that hold a comment and nothing else. A string over lines may hold what only looks like one."""
+        found = set()
+        try:
+            for token in tokenize.generate_tokens(iter([*self.source.lines, ""]).__next__):
+                if token.type == tokenize.COMMENT and not token.line[: token.start[1]].strip():
+                    found.add(token.start[0])
+        except (tokenize.TokenError, IndentationError):  # stricter than ast here and there
+            return frozenset()
+        return frozenset(found)
+
+    def above_comments(self, line: int) -> int:
+        """The first line of the comment block that stands directly above `line`.
+
+        A block that begins the file belongs to the file: a shebang, its encoding, a licence.
+        """
+        first = line
+        while first - 1 in self.comment_lines:
+            first -= 1
+        return line if first == 1 else first
 
     @cached_property
     def bound(self) -> frozenset[str]:
@@ -138,11 +163,24 @@ def shape(node: ast.AST) -> str:
     return dumped
 
 
+def is_name(word: object) -> bool:
+    """Whether a word can be a name in Python."""
+    return isinstance(word, str) and word.isidentifier() and not keyword.iskeyword(word)
+
+
+def is_expression(text: object) -> bool:
+    """Whether something is the text of one expression."""
+    try:
+        return isinstance(text, str) and parse_expression(text) is not None
+    except (SyntaxError, ValueError):
+        return False
+
+
 def parse_expression(text: str) -> ast.expr:
     """One expression. Raises SyntaxError."""
     return ast.parse(text.strip(), mode="eval").body
 
 
 def parse_statements(text: str) -> list[ast.stmt]:
-    """The statements of a piece of code. Raises SyntaxError."""
-    return ast.parse(text).body
+    """The statements of a piece of code, dedented. Raises SyntaxError."""
+    return ast.parse(textwrap.dedent(text)).body

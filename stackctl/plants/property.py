@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from stackctl.model.stack import Plant
+from stackctl.model.stack import Entry, Plant
 from stackctl.plants.definition import Definition
 from stackctl.plants.kind import Example, Option
+from stackctl.plants.module import is_name
 
 
 class Property(Definition):
@@ -29,6 +30,14 @@ class Property(Definition):
             host="pkg.mod:A",
         ),
     )  # fmt: skip
+
+    def check(self, plant: Plant, entry: Entry) -> list[str]:
+        if not is_name(plant.options["name"]):
+            return [f"name {plant.options['name']!r} is not a name"]
+        try:
+            return super().check(plant, entry)
+        except SyntaxError:
+            return ["getter, setter and doc do not make a property: doc may not hold three quotes, nor getter a line break"]
 
     def code(self, plant: Plant) -> str:
         options = plant.options

@@ -9,7 +9,7 @@ from stackctl.model.stack import Entry, Plant
 from stackctl.model.verdict import Verdict
 from stackctl.plants.errors import Unplantable
 from stackctl.plants.kind import Example, Judgement, Kind, Option
-from stackctl.plants.module import Host, Module
+from stackctl.plants.module import Host, Module, is_name
 from stackctl.plants.view import View
 
 
@@ -35,8 +35,8 @@ class Rename(Kind):
 
     def check(self, plant: Plant, entry: Entry) -> list[str]:
         names = (plant.options["old"], plant.options["new"])
-        return [f"{name!r} is not a name" for name in names if not name.isidentifier()] + (
-            ["old and new are the same"] if names[0] == names[1] else []
+        return [f"{name!r} is not a name" for name in names if not is_name(name)] + (
+            ["old and new are the same"] if names[0] == names[1] else ["count is 1 or more"] if plant.options.get("count", 1) < 1 else []
         )
 
     def judge(self, plant: Plant, entry: Entry, view: View) -> Judgement:

@@ -14,7 +14,7 @@ from stackctl.plants.errors import Unplantable
 from stackctl.plants.imports import judge_import, plant_import
 from stackctl.plants.kind import Example, Judgement, Kind, Option
 from stackctl.plants.layout import WIDTH, Bracket, Part, call, lay_out, prefixed
-from stackctl.plants.module import Host, Module, own_nodes, parse_expression, start_line
+from stackctl.plants.module import Host, Module, is_expression, is_name, own_nodes, parse_expression
 from stackctl.plants.render import Place
 from stackctl.plants.view import View
 
@@ -88,6 +88,14 @@ class Reroute(Kind):
     def check(self, plant: Plant, entry: Entry) -> list[str]:
         if plant.options.get("enclosing", "call") not in ("call", "comprehension"):
             return ['enclosing is "call" or "comprehension"']
+        if plant.options.get("count", 1) < 1:
+            return ["count is 1 or more"]
+        for key in ("late", "keywords", "hop"):
+            for name, value in plant.options.get(key, {}).items():
+                if not is_name(name) or not is_expression(value):
+                    return [f"{key} gives {name!r} = {value!r}: a name and an expression are wanted"]
+        if bad := [pattern for pattern in plant.options.get("also", ()) if not isinstance(pattern, str)]:
+            return [f"also holds {bad[0]!r}, where text is wanted"]
         return [] if plant.symbol else ["a reroute's host is a function: module:Class.function"]
 
     def judge(self, plant: Plant, entry: Entry, view: View) -> Judgement:
@@ -375,7 +383,8 @@ def _drop_loop(plant: Plant, view: View, path: str) -> None:
             continue
         value = ast.unparse(statement.value)
         if value in ("asyncio.get_running_loop()", "asyncio.get_event_loop()") and statement.targets[0].id not in reads:
-            view.edit(path, edit.remove(module.source, start_line(statement), statement.end_lineno or statement.lineno))
+            if edit.alone(module.source, statement):
+                view.edit(path, edit.remove_statement(module.source, statement))
             return
 
 

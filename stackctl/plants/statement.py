@@ -67,8 +67,7 @@ class Statement(Kind):
         host = _host(module, plant, path)
         wanted = _code(plant)
         suite, index = _anchor(module, host, plant)
-        here = [place for place, other in enumerate(suite) if same(other, wanted)]
-        elsewhere = [other for other in _copies(module, wanted) if not any(other is suite[i] for i in here)]
+        here, elsewhere = _ours(module, plant, view, suite)
         line = suite[index].lineno
         where = {"path": path, "symbol": plant.symbol}
         text = ast.unparse(wanted).split("\n")[0]
@@ -85,42 +84,38 @@ class Statement(Kind):
 
     def leftover(self, plant: Plant, entry: Entry, view: View) -> bool:
         """More copies than stock upstream has: upstream's own form may be this very statement."""
-        wanted = _code(plant)
-        ours = _copies_in(view, self.path(plant, view), wanted)
-        return len(ours) > (len(_copies_in(view.stock, self.path(plant, view.stock), wanted)) if view.stock else 0)
+        try:
+            return bool(_surplus(view.module(self.path(plant, view)), plant, view))
+        except Unplantable:
+            return False
 
     def uproot(self, plant: Plant, entry: Entry, view: View) -> None:
-        self._clear(plant, view, self.path(plant, view), Verdict.MISPLACED)
+        path = self.path(plant, view)
+        while found := _surplus(view.module(path), plant, view):
+            _take_out(view, path, found[-1])
 
     def plant(self, plant: Plant, entry: Entry, view: View) -> None:
         path = self.path(plant, view)
-        judgement = self.judge(plant, entry, view)
-        if judgement.verdict in (Verdict.DUPLICATED, Verdict.MISPLACED):
-            self._clear(plant, view, path, judgement.verdict)
+        while (judgement := self.judge(plant, entry, view)).verdict in (Verdict.DUPLICATED, Verdict.MISPLACED):
+            _take_out(view, path, self._extra(plant, view, path))
+        if judgement.verdict is Verdict.INTACT:
+            return
         module = view.module(path)
         suite, index = _anchor(module, _host(module, plant, path), plant)
-        if any(same(other, _code(plant)) for other in suite):
-            return
         anchor = suite[index]
-        if any(other is not anchor and other.lineno <= (anchor.end_lineno or 0) and (other.end_lineno or 0) >= anchor.lineno for other in suite):
+        if not edit.alone(module.source, anchor):
             raise Unplantable(Verdict.AMBIGUOUS, "the anchor shares its line with another statement", anchor.lineno)
-        line = _above_comments(module, start_line(anchor)) if "before" in plant.options else (anchor.end_lineno or 0) + 1
+        start = start_line(anchor)
+        line = module.above_comments(start) if "before" in plant.options else (anchor.end_lineno or 0) + 1
         blank = int(plant.options.get("blank", False))
-        view.edit(path, edit.insert(module.source, line, plant.options["code"], module.indent(start_line(anchor)), (blank, 0)))
+        view.edit(path, edit.insert(module.source, line, plant.options["code"], module.indent(start), (blank, 0)))
 
-    def _clear(self, plant: Plant, view: View, path: str, verdict: Verdict) -> None:
-        """Take out misplaced copies, and of duplicated ones all but one."""
-        wanted = _code(plant)
-        keep = 1 if verdict is Verdict.DUPLICATED else 0
-        while True:
-            module = view.module(path)
-            found = _copies(module, wanted)
-            if len(found) <= keep:
-                return
-            extra = max(found, key=lambda other: other.lineno)
-            if any(len(suite) == 1 and suite[0] is extra for suite in _suites(module)):
-                raise Unplantable(Verdict.MISPLACED, "the misplaced statement is alone in its block", extra.lineno)
-            view.edit(path, edit.remove(module.source, start_line(extra), extra.end_lineno or extra.lineno))
+    def _extra(self, plant: Plant, view: View, path: str) -> ast.stmt:
+        """The copy to take out first: one elsewhere before one by the anchor."""
+        module = view.module(path)
+        suite, _ = _anchor(module, _host(module, plant, path), plant)
+        here, elsewhere = _ours(module, plant, view, suite)
+        return elsewhere[-1] if elsewhere else suite[here[-1]]
 
 
 def _host(module: Module, plant: Plant, path: str) -> Host:
@@ -134,22 +129,59 @@ def _code(plant: Plant) -> ast.stmt:
     return parse_statements(textwrap.dedent(plant.options["code"]))[0]
 
 
-def _suites(module: Module) -> list[list[ast.stmt]]:
-    """Every statement list of the module, nested definitions included."""
-    return [suite for hosts in module.hosts.values() for host in hosts for suite in suites(host)]
+def _copies(module: Module, wanted: ast.stmt) -> dict[str, list[ast.stmt]]:
+    """Host to every statement of it that is `wanted`, in source order."""
+    found: dict[str, list[ast.stmt]] = {}
+    for symbol, hosts in module.hosts.items():
+        for host in hosts:
+            for suite in suites(host):
+                found.setdefault(symbol, []).extend(s for s in suite if type(s) is type(wanted) and same(s, wanted))
+    return {symbol: sorted(copies, key=lambda copy: copy.lineno) for symbol, copies in found.items() if copies}
 
 
-def _copies(module: Module, wanted: ast.stmt) -> list[ast.stmt]:
-    """Every statement of the module that is `wanted`, nested definitions included."""
-    kind = type(wanted)
-    return [s for suite in _suites(module) for s in suite if type(s) is kind and same(s, wanted)]
+def _surplus(module: Module, plant: Plant, view: View) -> list[ast.stmt]:
+    """The copies that stock upstream has not: one `return None` more is ours, the others are not.
+
+    Where stock is not known, only those in the host can be told to be ours.
+    """
+    wanted = _code(plant)
+    stock = _stock_copies(plant, view, wanted)
+    surplus: list[ast.stmt] = []
+    for symbol, copies in _copies(module, wanted).items():
+        if stock is None:
+            surplus += copies if symbol == plant.symbol else []
+        else:
+            surplus += copies[len(stock.get(symbol, ())) :]
+    return sorted(surplus, key=lambda copy: copy.lineno)
 
 
-def _copies_in(view: View, path: str, wanted: ast.stmt) -> list[ast.stmt]:
+def _stock_copies(plant: Plant, view: View, wanted: ast.stmt) -> dict[str, list[ast.stmt]] | None:
+    if view.stock is None:
+        return None
     try:
-        return _copies(view.module(path), wanted)
+        return _copies(view.stock.module(view.stock.path_of(plant.module)), wanted)
     except Unplantable:
-        return []
+        return {}
+
+
+def _ours(module: Module, plant: Plant, view: View, suite: list[ast.stmt]) -> tuple[list[int], list[ast.stmt]]:
+    """The places of the statement in its anchor's suite, and the copies of ours that are not there."""
+    wanted = _code(plant)
+    stock = _stock_copies(plant, view, wanted)
+    here = [place for place, other in enumerate(suite) if same(other, wanted)]
+    elsewhere: list[ast.stmt] = []
+    for symbol, copies in _copies(module, wanted).items():
+        rest = [copy for copy in copies if not any(copy is suite[place] for place in here)]
+        theirs = len(stock.get(symbol, ())) if stock is not None else 0 if symbol == plant.symbol else len(rest)
+        elsewhere += rest[theirs:]
+    return here, sorted(elsewhere, key=lambda copy: copy.lineno)
+
+
+def _take_out(view: View, path: str, statement: ast.stmt) -> None:
+    module = view.module(path)
+    if any(len(suite) == 1 and suite[0] is statement for hosts in module.hosts.values() for host in hosts for suite in suites(host)):
+        raise Unplantable(Verdict.MISPLACED, "the misplaced statement is alone in its block", statement.lineno)
+    view.edit(path, edit.remove_statement(module.source, statement))
 
 
 def _anchor(module: Module, host: Host, plant: Plant) -> tuple[list[ast.stmt], int]:
@@ -199,10 +231,3 @@ def _dumped(value: object) -> object:
     if isinstance(value, list):
         return [_dumped(item) for item in value]
     return ast.dump(value) if isinstance(value, ast.AST) else value
-
-
-def _above_comments(module: Module, line: int) -> int:
-    """The first line of the comment block that stands directly above `line`."""
-    while line > 1 and module.source.lines[line - 2].lstrip().startswith("#"):
-        line -= 1
-    return line

@@ -46,12 +46,16 @@ class Tombstone(Kind):
             return ["give one of code, text and pattern"]
         if ("code" in options) != bool(plant.host):
             return ["code needs a host; text and pattern have paths instead"]
+        if "code" in options and len(parse_statements(options["code"])) != 1:
+            return ["code must be one statement"]
         if "pattern" in options:
             try:
                 re.compile(options["pattern"])
             except re.error as error:
                 return [f"pattern {options['pattern']!r} is not a regular expression: {error}"]
-        return []
+        if "code" not in options and compiled(plant).search(b""):
+            return ["this matches everything, an empty file too"]
+        return [f"paths holds {path!r}, which matches no file of a tree" for path in options.get("paths", ()) if _outside(path)]
 
     def path(self, plant: Plant, view: View) -> str:
         return view.path_of(plant.module) if plant.host else ""
@@ -92,6 +96,11 @@ def _judge_text(plant: Plant, view: View) -> Judgement:
     return Judgement(Verdict.INTACT)
 
 
+def _outside(path: object) -> bool:
+    """Whether a pattern can match no path below a root."""
+    return not isinstance(path, str) or "\\" in path or any(part in ("", ".", "..") for part in path.split("/"))
+
+
 def compiled(plant: Plant) -> re.Pattern[bytes]:
     """The text or pattern of a tombstone as a pattern over bytes."""
     if "pattern" in plant.options:
@@ -106,7 +115,7 @@ def files(plant: Plant, view: View) -> list[str]:
     exact = [path for path in patterns if not any(sign in path for sign in "*?[")]
     if len(exact) == len(patterns):
         return [path for path in exact if view.exists(path)]
-    view.seen["*"] = None  # a verdict on every file there is cannot be kept under a few of them
+    view.seen.setdefault("*", view.whole)  # a verdict on every file there is cannot be kept under a few of them
     every = dict.fromkeys([*view.tree.paths(), *view.changes])
     return [path for path in every if any(fnmatchcase(path, pattern) for pattern in patterns) and view.exists(path)]
 
@@ -123,6 +132,8 @@ def _extent(module: Module, plant: Plant, statement: ast.stmt) -> tuple[int, int
     """The lines to take out: those of the statement, or of the branch that would be left empty."""
     host = module.host(plant.symbol)
     assert host is not None
+    if not edit.alone(module.source, statement):
+        raise Unplantable(Verdict.AMBIGUOUS, "the statement shares its line with another", statement.lineno)
     alone = next((suite for suite in suites(host) if suite == [statement]), None)
     if alone is None:
         return _with_blank(module, start_line(statement), statement.end_lineno or statement.lineno)

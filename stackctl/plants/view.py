@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stackctl.model.errors import StackctlError
 from stackctl.model.stack import Entry, Plant, Stack
 from stackctl.model.verdict import Verdict
 from stackctl.plants.errors import Unplantable
 from stackctl.plants.module import Module
-from stackctl.trees.release import Release
 from stackctl.trees.source import Source, SourceError
-from stackctl.trees.tree import Tree
+
+if TYPE_CHECKING:
+    from stackctl.trees.release import Release
+    from stackctl.trees.tree import Tree
+
+_ROOM = 2_500_000  # characters of parsed source that are held; a parsed one takes thirty times that in bytes
 
 
 class View:
@@ -31,16 +35,24 @@ class View:
         self.seen: dict[str, str | None] = {}
         self._edited: dict[str, Module] = {}
         # By blob id, shared with stock: most of a fork's files are upstream's own.
-        self._parsed: dict[str, Module] = stock._parsed if stock else {}
+        self._parsed: _Parsed = stock._parsed if stock else _Parsed()
 
     def exists(self, path: str) -> bool:
         """Whether a regular file is there, unsaved changes counted."""
         if path in self.changes:
             self.seen["*"] = None  # what is not saved yet has no blob to keep a verdict under
             return self.changes[path] is not None
-        there = self.tree.is_file(path)
-        self.seen[path] = self.tree.blob(path) if there else None
-        return there
+        self.seen[path] = found = self.blob(path)
+        return found is not None
+
+    def blob(self, path: str) -> str | None:
+        """The blob id of a regular file as the tree has it, None if there is none."""
+        return self.tree.blob(path) if self.tree.is_file(path) else None
+
+    @property
+    def whole(self) -> str | None:
+        """What a verdict on every file of the tree can be kept under: its commit. None for any other tree."""
+        return None if self.changes else getattr(self.tree, "commit", None)
 
     def read(self, path: str) -> bytes:
         """The bytes of a file that exists."""
@@ -51,6 +63,8 @@ class View:
         """Keep a changed file; None removes it. Refuses to write through a symlink."""
         if path in self.tree and not self.tree.is_file(path):
             raise Unplantable(Verdict.HOST_GONE, f"{path} is a symlink or a submodule; it is never written through")
+        if path not in self.tree and any(other.startswith(f"{path}/") for other in self.tree.paths()):
+            raise Unplantable(Verdict.HOST_GONE, f"{path} is a folder here")
         for folder in _parents(path):
             if folder in self.tree:
                 raise Unplantable(Verdict.HOST_GONE, f"{folder} is a file or a symlink here, so {path} cannot be made")
@@ -67,13 +81,18 @@ class View:
         """The parsed module at `path`. Raises Unplantable if it is not there or does not parse."""
         if not self.exists(path):
             raise Unplantable(Verdict.HOST_GONE, f"{path} is not in this tree")
-        known, key = (self._edited, path) if path in self.changes else (self._parsed, self.tree.blob(path))
-        if key not in known:
-            try:
-                known[key] = Module(Source.decode(self.read(path)))
-            except SourceError as error:
-                raise Unplantable(Verdict.UNPARSABLE, f"{path} {error.reason}", error.line) from None
-        return known[key]
+        if path in self.changes:
+            if path not in self._edited:
+                self._edited[path] = self._parse(path)
+            return self._edited[path]
+        blob = self.tree.blob(path)
+        return self._parsed.get(blob) or self._parsed.keep(blob, self._parse(path))
+
+    def _parse(self, path: str) -> Module:
+        try:
+            return Module(Source.decode(self.read(path)))
+        except SourceError as error:
+            raise Unplantable(Verdict.UNPARSABLE, f"{path} {error.reason}", error.line) from None
 
     def edit(self, path: str, text: str) -> None:
         """Keep a module's new text. A text that no longer parses is our bug and is never kept."""
@@ -82,7 +101,11 @@ class View:
             new = Module(Source(text, old.encoding, old.bom))
         except SourceError as error:
             raise AssertionError(f"the planted text of {path} {error.reason} (line {error.line})") from None
-        self.write(path, new.source.encode())
+        try:
+            self.write(path, new.source.encode())
+        except UnicodeEncodeError as error:
+            letter = error.object[error.start]
+            raise Unplantable(Verdict.UNDECIDED, f"{path} is in {old.encoding}, which has no {letter!r}") from None
         self._edited[path] = new
 
     def snapshot(self) -> dict[str, bytes | None]:
@@ -93,6 +116,29 @@ class View:
         """Take back everything since `snapshot`."""
         self.changes = dict(changes)
         self._edited = {}
+
+
+class _Parsed:
+    """Parsed modules by blob id, those used last."""
+
+    def __init__(self) -> None:
+        self._modules: dict[str, Module] = {}
+        self._size = 0
+
+    def get(self, blob: str) -> Module | None:
+        """A module that is still held."""
+        module = self._modules.pop(blob, None)
+        if module is not None:
+            self._modules[blob] = module  # the youngest again
+        return module
+
+    def keep(self, blob: str, module: Module) -> Module:
+        """Hold a module and let the oldest go; never all but it, for one plant reads a file on both sides."""
+        self._modules[blob] = module
+        self._size += len(module.source.text)
+        while self._size > _ROOM and len(self._modules) > 8:
+            self._size -= len(self._modules.pop(next(iter(self._modules))).source.text)
+        return module
 
 
 def _parents(path: str) -> list[str]:

@@ -6,15 +6,13 @@ diff drivers never run.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-
-import git
-from git.cmd import Git
 
 from stackctl.model.errors import StackctlError
 
@@ -28,6 +26,7 @@ _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_NO_LAZY_FETCH": "1",  # a promisor remote's upload-pack is a command of the repository's choice
     "LC_ALL": "C.UTF-8",
 }
 _SAFE = [
@@ -39,6 +38,14 @@ _SAFE = [
     "-c", "maintenance.auto=false",
     "-c", "commit.gpgSign=false",
 ]  # fmt: skip
+
+
+class GitError(StackctlError):
+    """Git failed. `fatal` is False where it only said no: no such ref, no such setting."""
+
+    def __init__(self, message: str, where: str | None = None, hint: str | None = None, *, fatal: bool = True) -> None:
+        super().__init__(message, where, hint)
+        self.fatal = fatal
 
 
 @dataclass(frozen=True)
@@ -67,37 +74,55 @@ class FileEntry:
     blob: str
 
 
+class _Reader:
+    """One `git cat-file --batch`. GitPython has one too, which knows no SHA-256 repositories."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._process = subprocess.Popen(
+            ["git", *_SAFE, "cat-file", "--batch"], cwd=folder, env={**os.environ, **_ENVIRONMENT},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def read(self, name: str) -> bytes:
+        """The bytes of one object. Raises StackctlError if it is not there."""
+        pipe, answer = self._process.stdin, self._process.stdout
+        assert pipe is not None and answer is not None
+        with contextlib.suppress(BrokenPipeError):
+            pipe.write(f"{name}\n".encode())
+            pipe.flush()
+        head = answer.readline().split()
+        if len(head) != 3:
+            raise StackctlError(
+                f"object {name} is missing", str(self._folder), "the clone is partial or damaged: git fsck; git fetch --refetch"
+            )
+        return answer.read(int(head[2]) + 1)[:-1]
+
+    def __del__(self) -> None:
+        process = self.__dict__.get("_process")
+        if process is not None:
+            process.stdin.close()
+            process.stdout.close()
+            process.wait()
+
+
 class Repository:
     """One Git repository, opened at `path` or a folder above it."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            self._repo = git.Repo(path, search_parent_directories=True)
-        except (git.InvalidGitRepositoryError, git.NoSuchPathError):
-            raise StackctlError("not a Git repository", str(path), "name one with --repo DIR") from None
-        self._runner = Git(self._repo.working_tree_dir or self._repo.git_dir)
-        self._runner.update_environment(**_ENVIRONMENT)
+        # The work tree's root (of a bare repository: its Git directory), and the common Git directory.
+        self.path, self.git_dir = _located(path)
 
     @classmethod
     def create(cls, path: Path) -> Repository:
         """A new repository at `path`, with `main` unborn and no templates (so no sample hooks)."""
         path.mkdir(parents=True, exist_ok=True)
-        _execute(Git(path), ["init", "-q", "--template=", "-b", "main", "."])
+        _execute(path, ["init", "-q", "--template=", "-b", "main", "."])
         return cls(path)
-
-    @property
-    def path(self) -> Path:
-        """The work tree's root, or the Git directory of a bare repository."""
-        return Path(self._repo.working_tree_dir or self._repo.git_dir)
-
-    @property
-    def git_dir(self) -> Path:
-        """The repository's own (for a linked worktree: the common) Git directory."""
-        return Path(self._repo.common_dir)
 
     def run(self, *arguments: str, stdin: bytes | None = None, identity: Identity | None = None) -> bytes:
         """Run one Git command and return its raw output. Raises StackctlError with Git's own words."""
-        return _execute(self._runner, list(arguments), stdin, identity)
+        return _execute(self.path, list(arguments), stdin, identity)
 
     def text(self, *arguments: str) -> str:
         """Run one Git command and return its output decoded and stripped."""
@@ -109,7 +134,9 @@ class Repository:
             raise StackctlError(f"{ref!r} is not a Git reference", str(self.path))
         try:
             return self.text("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{{kind}}}")
-        except StackctlError:
+        except GitError as error:
+            if error.fatal:  # a broken configuration or somebody else's folder is not a missing ref
+                raise
             raise StackctlError(
                 f"no {kind} named {ref!r}", str(self.path), "list what there is: git tag; git branch -a"
             ) from None
@@ -121,6 +148,11 @@ class Repository:
         except StackctlError:
             return False
         return True
+
+    @cached_property
+    def nothing(self) -> str:
+        """The id of no object: forty zeros, sixty-four in a SHA-256 repository."""
+        return "0" * (64 if self.text("rev-parse", "--show-object-format") == "sha256" else 40)
 
     def files(self, ref: str) -> dict[str, FileEntry]:
         """Every file of the tree at `ref`, by path. Names that are not UTF-8 carry surrogate escapes."""
@@ -135,7 +167,11 @@ class Repository:
 
     def blob(self, blob: str) -> bytes:
         """The bytes of one blob, through one long-lived `git cat-file --batch`."""
-        return self._runner.get_object_data(blob)[3]
+        return self._reader.read(blob)
+
+    @cached_property
+    def _reader(self) -> _Reader:
+        return _Reader(self.path)
 
     def blobs(self, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """The bytes of many blobs, in the order asked for."""
@@ -149,14 +185,18 @@ class Repository:
     def write_tree(self, base: str | None, changes: Mapping[str, FileEntry | None], index: Path) -> str:
         """The tree of `base` with `changes` (None removes), built in the scratch index file `index`."""
         environment = {"GIT_INDEX_FILE": str(index)}
-        _execute(self._runner, ["read-tree", self.resolve(base, "tree") if base else "--empty"], extra=environment)
+        _execute(self.path, ["read-tree", self.resolve(base, "tree") if base else "--empty"], extra=environment)
         lines = []
         for path, entry in changes.items():
-            mode, blob = (entry.mode, entry.blob) if entry else ("0", "0" * 40)
+            mode, blob = (entry.mode, entry.blob) if entry else ("0", self.nothing)
             lines.append(f"{mode} {blob}\t".encode() + os.fsencode(path) + b"\0")
         if lines:
-            _execute(self._runner, ["update-index", "-z", "--index-info"], b"".join(lines), extra=environment)
-        return _execute(self._runner, ["write-tree"], extra=environment).decode().strip()
+            self.update_index(b"".join(lines), index)
+        return _execute(self.path, ["write-tree"], extra=environment).decode().strip()
+
+    def update_index(self, lines: bytes, index: Path) -> None:
+        """Change an index file by lines of `git update-index -z --index-info`."""
+        _execute(self.path, ["update-index", "-z", "--index-info"], lines, extra={"GIT_INDEX_FILE": str(index)})
 
     def commit(self, tree: str, parents: Iterable[str], message: str, identity: Identity | None = None) -> str:
         """Write a commit object (no ref moves) and return its id."""
@@ -164,13 +204,13 @@ class Repository:
         return self.run(*arguments, stdin=message.encode(), identity=identity or self.identity).decode().strip()
 
     def update_ref(self, ref: str, new: str, old: str) -> None:
-        """Move one ref from `old` (forty zeros: it must not exist) to `new`, atomically."""
+        """Move one ref from `old` (`nothing`: it must not exist) to `new`, atomically."""
         self.update_refs([(ref, new, old)])
 
     def update_refs(self, updates: Iterable[tuple[str, str, str]]) -> None:
         """Move several refs (ref, new, old) in one transaction: all of them or none."""
         lines = "".join(f"update {ref}\0{new}\0{old}\0" for ref, new, old in updates)
-        self.run("update-ref", "-z", "--stdin", stdin=lines.encode())
+        self.run("update-ref", "-z", "--stdin", stdin=os.fsencode(lines))
 
     def merge_bases(self, ours: str, theirs: str) -> list[str]:
         """Every best common ancestor: more than one in a criss-cross history, none if unrelated."""
@@ -190,7 +230,7 @@ class Repository:
     def branch_checkouts(self) -> dict[str, Path]:
         """Full branch name to the worktree that has it checked out."""
         found, folder = {}, Path()
-        for line in self.text("worktree", "list", "--porcelain").splitlines():
+        for line in os.fsdecode(self.run("worktree", "list", "--porcelain", "-z")).split("\0"):
             word, _, value = line.partition(" ")
             if word == "worktree":
                 folder = Path(value)
@@ -200,15 +240,21 @@ class Repository:
 
     def changed_files(self) -> list[str]:
         """Tracked files that differ from HEAD, staged or not. No clean filter of the repository runs."""
-        off = []
-        try:
-            names = self.text("config", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process)$").split()
-        except StackctlError:
-            names = []
-        for name in names:
-            off += ["-c", f"{name}=", "-c", f"{name.rpartition('.')[0]}.required=false"]
-        output = self.run(*off, "status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=all", "--no-renames")
+        words = ["status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=all", "--no-renames"]
+        output = _execute(self.path, words, extra=self._without_filters())
         return [os.fsdecode(record[3:]) for record in output.split(b"\0") if record]
+
+    def _without_filters(self) -> dict[str, str]:
+        """Settings that switch every filter of the repository off, whatever spaces or "=" its name holds."""
+        try:
+            output = self.run("config", "-z", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process|required)$")
+        except StackctlError:  # there is none
+            return {}
+        names = sorted({os.fsdecode(name) for name in output.split(b"\0") if name})
+        settings = {"GIT_CONFIG_COUNT": str(len(names))}
+        for index, name in enumerate(names):
+            settings |= {f"GIT_CONFIG_KEY_{index}": name, f"GIT_CONFIG_VALUE_{index}": "false" if name.endswith("required") else ""}
+        return settings
 
     @cached_property
     def identity(self) -> Identity:
@@ -222,24 +268,50 @@ class Repository:
         return Identity(values[0] or "stackctl", values[1] or "stackctl@localhost")
 
 
+def _located(path: Path) -> tuple[Path, Path]:
+    """(work tree or bare Git directory, common Git directory) of the repository at `path` or a folder above it."""
+    plain = path.absolute() / ".git"
+    if (plain / "HEAD").is_file() and (plain / "objects").is_dir() and not (plain / "commondir").exists():
+        return plain.parent, plain
+    # Only for what is not plain: its import takes as long as half a verify.
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # a machine without Git is told so below, in our words
+    import git
+
+    try:
+        found = git.Repo(path, search_parent_directories=True)
+    except (git.InvalidGitRepositoryError, git.NoSuchPathError):
+        raise StackctlError("not a Git repository", str(path), "name one with --repo DIR") from None
+    with contextlib.closing(found):
+        return Path(found.working_tree_dir or found.git_dir), Path(found.common_dir)
+
+
 def _execute(
-    runner: Git,
+    folder: Path,
     arguments: list[str],
     stdin: bytes | None = None,
     identity: Identity | None = None,
     extra: Mapping[str, str] | None = None,
 ) -> bytes:
     """Run Git and return its output; StackctlError carries the command and Git's last words."""
-    process = subprocess.run(
-        ["git", *_SAFE, *arguments],
-        cwd=runner.working_dir,
-        input=stdin,
-        stdin=subprocess.DEVNULL if stdin is None else None,
-        capture_output=True,
-        env={**os.environ, **_ENVIRONMENT, **(identity.environment() if identity else {}), **(extra or {})},
-        check=False,
-    )
+    try:
+        process = subprocess.run(
+            ["git", *_SAFE, *arguments],
+            cwd=folder,
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            env={**os.environ, **_ENVIRONMENT, **(identity.environment() if identity else {}), **(extra or {})},
+            check=False,
+        )
+    except FileNotFoundError:
+        raise GitError("Git is not installed, or this folder is gone", str(folder), "install Git 2.36 or later") from None
     if process.returncode:
-        words = process.stderr.decode(errors="replace").strip().splitlines() or [f"exit {process.returncode}"]
-        raise StackctlError(f"git {arguments[0]} failed: {words[-1]}", str(runner.working_dir))
+        words = process.stderr.decode(errors="replace").strip() or f"exit {process.returncode}"
+        raise GitError(f"git {arguments[0]} failed: {_complaint(words)}", str(folder), fatal=process.returncode != 1)
     return process.stdout
+
+
+def _complaint(words: str) -> str:
+    """The line that names what is wrong. The last one is often advice ("remove the file manually to continue.")."""
+    lines = words.splitlines()
+    return next((line for line in reversed(lines) if line.startswith(("fatal:", "error:"))), lines[-1])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-
-from packaging.version import InvalidVersion, Version
+from typing import TYPE_CHECKING
 
 from stackctl.model.errors import StackctlError
-from stackctl.trees.git import Repository
 from stackctl.trees.ranges import parse_range
 from stackctl.trees.tree import GitTree, Tree
+
+if TYPE_CHECKING:
+    from stackctl.trees.git import Repository
 
 # setuptools-scm's generated file comes first: where it exists it is what the server reports.
 _VERSION_FILES = ("python/sglang/_version.py", "python/sglang/version.py")
@@ -35,6 +36,8 @@ class Release:
         """
         if not releases:
             return True
+        from packaging.version import Version
+
         specifiers = parse_range(releases)
         if specifiers.contains(self.version, prereleases=True):
             return True
@@ -44,6 +47,8 @@ class Release:
 
 def parse_release(text: str) -> Release:
     """A release from what a person wrote or a version file holds; a local suffix is ignored."""
+    from packaging.version import InvalidVersion, Version
+
     try:
         version = Version(text.removeprefix("v"))
     except InvalidVersion:
@@ -59,7 +64,7 @@ def release_of(tree: Tree, given: str | None = None) -> Release:
         if tree.is_file(path) and (found := _LITERAL.search(tree.read(path))):
             version = found[1].decode(errors="replace")
             if not version.startswith(_NO_VERSION):
-                return parse_release(version)
+                return _parsed(version, path)
     while hasattr(tree, "base"):
         tree = tree.base
     if isinstance(tree, GitTree) and (release := _nearest_tag(tree.repository, tree.commit)):
@@ -69,10 +74,17 @@ def release_of(tree: Tree, given: str | None = None) -> Release:
     )
 
 
+def _parsed(version: str, path: str) -> Release:
+    try:
+        return parse_release(version)
+    except StackctlError as error:
+        raise StackctlError(error.message, path, "say which release this tree is: --release 0.5.23") from None
+
+
 def _nearest_tag(repository: Repository, commit: str) -> Release | None:
     """The release of the nearest tag above `commit` that names one, exact only on the tag itself."""
     try:
-        words = repository.text("describe", "--tags", "--long", "--match", "v[0-9]*", "--exclude", "*rc*", commit)
+        words = repository.text("describe", "--tags", "--long", "--match", "v[0-9]*", "--exclude", "*rc*", "--exclude", "*-*", commit)
     except StackctlError:
         return None
     tag, distance, _ = words.rsplit("-", 2)

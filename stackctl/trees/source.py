@@ -13,6 +13,7 @@ from functools import cached_property
 # str.splitlines also breaks at form feeds and other separators, which Python's tokenizer does not.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _BOM = b"\xef\xbb\xbf"
+_FAITHFUL = frozenset({"utf-8", "iso-8859-1", "ascii"})  # what decodes is encoded to the very same bytes
 
 
 class SourceError(ValueError):
@@ -39,9 +40,13 @@ class Source:
         try:
             encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
             encoding = "utf-8" if encoding == "utf-8-sig" else encoding
-            return cls((data[len(_BOM) :] if bom else data).decode(encoding), encoding, bom)
-        except (SyntaxError, UnicodeDecodeError, LookupError) as error:
+            source = cls((data[len(_BOM) :] if bom else data).decode(encoding), encoding, bom)
+            faithful = encoding in _FAITHFUL or source.encode() == data
+        except (SyntaxError, UnicodeError, LookupError) as error:
             raise SourceError(f"cannot be decoded: {error}") from None
+        if not faithful:  # utf-7, punycode and others spell one text in many ways
+            raise SourceError(f"cannot be decoded: {encoding} does not give the same bytes back")
+        return source
 
     def encode(self, text: str | None = None) -> bytes:
         """The bytes of `text` (default: this source's own) in this file's encoding, BOM included."""

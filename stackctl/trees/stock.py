@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from stackctl.trees.git import Repository
+from typing import TYPE_CHECKING
+
 from stackctl.trees.release import Release
 from stackctl.trees.tree import GitTree
+
+if TYPE_CHECKING:
+    from stackctl.trees.git import Repository
 
 
 def stock_tree(repository: Repository, release: Release, upstream: str | None = None) -> GitTree | None:

@@ -43,6 +43,40 @@ def trees_of(repository: Repository, refs: Iterable[str]) -> list[GitTree]:
     return [GitTree(repository, ref) for ref in refs]
 
 
+class OneFile:
+    """A tree cut down to the file at `path`, if it has one: what an audit of a single file needs."""
+
+    def __init__(self, tree: Tree, path: str) -> None:
+        self._tree = tree
+        self._path = path
+        self.label = tree.label
+
+    def paths(self) -> list[str]:
+        """The one path, or none."""
+        return [self._path] if self._path in self._tree else []
+
+    def __contains__(self, path: str) -> bool:
+        return path == self._path and path in self._tree
+
+    def is_file(self, path: str) -> bool:
+        """Whether it is a regular file."""
+        return path in self and self._tree.is_file(path)
+
+    def mode(self, path: str) -> str:
+        """The Git mode of the file."""
+        return self._tree.mode(path)
+
+    def blob(self, path: str) -> str:
+        """The Git blob id of the file."""
+        return self._tree.blob(path)
+
+    def read(self, path: str) -> bytes:
+        """The bytes of the file."""
+        if path not in self:
+            raise KeyError(path)
+        return self._tree.read(path)
+
+
 def troubles(report: Report) -> list[Finding]:
     """The findings a person has to look at: errors and warnings."""
     return [finding for finding in report.findings if finding.severity is not Level.NOTE]

@@ -2,7 +2,8 @@
 
     python tests/bench/mutate.py REPO BASE OURS THEIRS MERGED [BASE OURS THEIRS MERGED ...]
 
-Seeded: the same trees and seed give the same mutations. A mutation counts as named if a finding of
+Seeded: the same trees and seed give the same mutations. Each is audited with its file alone on the
+four sides; `--whole` of them, and every one that is not named there, with the whole trees. A mutation counts as named if a finding of
 error or warning level that the unharmed merge does not have stands at its file and symbol. Where
 `stackctl.carry.restore` exists, each named mutation is replanted and compared byte for byte.
 """
@@ -10,6 +11,7 @@ error or warning level that the unharmed merge does not have stands at its file 
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import importlib.util
 import json
@@ -19,7 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench_audit import Clock, news, open_repository, peak_megabytes, run_audit, show, trees_of
+from bench_audit import Clock, OneFile, news, open_repository, peak_megabytes, run_audit, show, trees_of
 from halves import KINDS, Half, added, halves_of, take_away
 from upstream_lines import lines_added
 
@@ -28,6 +30,7 @@ from stackctl.model.verdict import Level
 from stackctl.trees.source import Source, SourceError
 from stackctl.trees.tree import OverlayTree, Tree
 
+_COUNTED = ("named", "error", "restored", "damaged", "whole")
 Restore = Callable[[list[Tree], Report], dict[str, bytes]]
 
 
@@ -53,6 +56,7 @@ class Outcome:
     error: bool
     restored: bool = False
     damaged: bool = False
+    whole: bool = False
     findings: tuple[Finding, ...] = ()
 
 
@@ -66,11 +70,12 @@ def main() -> int:
     for four, report in zip(refs, before, strict=True):
         print(" ".join(four), "unharmed:", sum(f.severity is Level.ERROR for f in report.findings), "errors")
     mutations = list(choose(quads, given.halves, given.lines, given.seed))
-    clock, outcomes = Clock(), []
+    clock, outcomes, every = Clock(), [], max(1, len(mutations) // max(1, given.whole))
     for number, mutation in enumerate(mutations):
-        outcomes.append(judge(mutation, quads[mutation.sides], before[mutation.sides], _restore()))
-        if given.verbose and not outcomes[-1].named:
-            print(number, "MISSED", mutation, flush=True)
+        whole = Whole(quads[mutation.sides], before[mutation.sides])
+        outcomes.append(judge(mutation, whole, always=number % every == 0))
+        if given.verbose:
+            print(number, "named" if outcomes[-1].named else "MISSED", mutation, flush=True)
     print(f"{len(mutations)} mutations: {clock}; peak {peak_megabytes():.0f} MB")
     print_table(outcomes)
     print_misses(outcomes)
@@ -86,6 +91,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("refs", nargs="+", help="base, ours, theirs and merged, as often as you like")
     parser.add_argument("--halves", type=int, default=500, help="halves of the fork to take away")
     parser.add_argument("--lines", type=int, default=100, help="lines of upstream to take away")
+    parser.add_argument("--whole", type=int, default=40, help="mutations to audit with the whole trees in any case")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", help="write every outcome to this file")
     parser.add_argument("--verbose", action="store_true", help="print a miss as it is met")
@@ -172,14 +178,43 @@ def _halves(tree: Tree, path: str) -> list[Half]:
     return halves_of(source) if source else []
 
 
-def judge(mutation: Mutation, sides: list[Tree], before: Report, restore: Restore | None) -> Outcome:
+@dataclass(frozen=True)
+class Whole:
+    """The four whole trees of one merge, and what the audit says of them unharmed."""
+
+    sides: list[Tree]
+    report: Report
+
+
+def judge(mutation: Mutation, whole: Whole, always: bool) -> Outcome:
     """Audit the mutated merge and, if there is a replant, put the half back and compare."""
+    alone: list[Tree] = [OneFile(tree, mutation.path) for tree in whole.sides]
+    outcome = _audit(mutation, alone, _unharmed(mutation.sides, mutation.path, alone))
+    if always or not outcome.named:
+        other = _audit(mutation, whole.sides, whole.report)
+        outcome = other if other.named or always else outcome
+        outcome.whole = True
+    return outcome
+
+
+_reports: dict[tuple[int, str], Report] = {}
+
+
+def _unharmed(number: int, path: str, sides: list[Tree]) -> Report:
+    """The audit of one file of a merge as it is."""
+    if (number, path) not in _reports:
+        _reports[number, path] = run_audit(sides)
+    return _reports[number, path]
+
+
+def _audit(mutation: Mutation, sides: list[Tree], before: Report) -> Outcome:
     harmed = [*sides[:3], OverlayTree(sides[3], {mutation.path: mutation.data})]
     report = run_audit(harmed)
     found = news(before, report)
     here = [f for f in found if f.path == mutation.path and f.symbol in mutation.half.symbols]
     error = any(finding.severity is Level.ERROR for finding in here)
     outcome = Outcome(mutation, bool(here), error, findings=tuple(found))
+    restore = _restore()
     if restore and here:
         _replant(outcome, sides, harmed, report, restore)
     return outcome
@@ -195,8 +230,6 @@ def _replant(outcome: Outcome, sides: list[Tree], harmed: list[Tree], report: Re
 
 def _same_meaning(after: bytes, unharmed: bytes) -> bool:
     """Whether two files parse to the same program."""
-    import ast
-
     try:
         return ast.dump(Source.decode(after).module) == ast.dump(Source.decode(unharmed).module)
     except SourceError:
@@ -211,15 +244,15 @@ def _restore() -> Restore | None:
 
 
 def print_table(outcomes: list[Outcome]) -> None:
-    """One row a kind: how many, how many named (as errors), restored, damaged."""
+    """One row a kind: how many, how many named (as errors), restored, damaged, audited with the whole trees."""
     rows = defaultdict(list)
     for outcome in outcomes:
         rows[outcome.mutation.half.kind].append(outcome)
     rows["all"] = outcomes
-    print(f"{'kind':12} {'n':>4} {'named':>6} {'error':>6} {'restored':>9} {'damaged':>8}")
+    print(f"{'kind':12} {'n':>4} {'named':>6} {'error':>6} {'restored':>9} {'damaged':>8} {'whole':>6}")
     for kind, row in rows.items():
-        counts = [sum(getattr(outcome, name) for outcome in row) for name in ("named", "error", "restored", "damaged")]
-        print(f"{kind:12} {len(row):4} {counts[0]:6} {counts[1]:6} {counts[2]:9} {counts[3]:8}")
+        named, error, restored, damaged, whole = (sum(getattr(outcome, name) for outcome in row) for name in _COUNTED)
+        print(f"{kind:12} {len(row):4} {named:6} {error:6} {restored:9} {damaged:8} {whole:6}")
 
 
 def print_misses(outcomes: list[Outcome]) -> None:

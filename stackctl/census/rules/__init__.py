@@ -13,6 +13,7 @@ from stackctl.census.rules.imports import unresolved_imports
 from stackctl.census.rules.instances import self_attributes
 from stackctl.census.rules.markers import markers
 from stackctl.census.rules.options import stale_options
+from stackctl.census.rules.overwritten import overwritten
 from stackctl.census.rules.registrations import double_registrations
 from stackctl.census.rules.shadowed import shadowed_definitions
 from stackctl.census.rules.siblings import new_siblings
@@ -37,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     dead_overrides,
     stale_stubs,
     shadowed_definitions,
+    overwritten,
     double_registrations,
     stale_options,
     changed_defaults,

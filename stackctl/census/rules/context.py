@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
@@ -9,6 +10,7 @@ from stackctl.census.moves import Moves
 from stackctl.census.sides import Sides
 from stackctl.facts.search import holding
 from stackctl.facts.world import World
+from stackctl.trees.tree import GitTree
 
 Test = Callable[[World, str], bool | None]
 
@@ -69,4 +71,16 @@ class Context:
     def others_holding(self, words: Iterable[bytes]) -> list[str]:
         """Upstream's own Python files of merged whose bytes hold one of `words`."""
         own = set(self.own)
-        return [path for path in holding(self.sides.merged, words) if path not in own]
+        return [path for path in self.holding("merged", words) if path not in own]
+
+    def holding(self, side: str, words: Iterable[bytes]) -> list[str]:
+        """The Python files of one side whose bytes hold one of `words`, remembered per commit."""
+        tree, wanted = self.sides.tree(side), sorted(set(words) - {b""})
+        if not wanted or not isinstance(tree, GitTree):
+            return holding(tree, wanted)
+        key = f"{tree.commit}:{hashlib.sha1(b'|'.join(wanted), usedforsecurity=False).hexdigest()}"
+        found = self.sides.cache.get("grep", key)
+        if found is None:
+            found = holding(tree, wanted)
+            self.sides.cache.put("grep", key, found)
+        return found

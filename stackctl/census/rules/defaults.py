@@ -11,35 +11,48 @@ from stackctl.facts.statements import Fact
 from stackctl.model.report import Finding
 from stackctl.model.verdict import Verdict
 
-_WORD = re.compile(r"\w+")
+_READ = re.compile(r"(?<!self)\.(\w+)\b(?!\s*(?:\(|=[^=]))")
+_ASSIGNED = re.compile(r"(\w+)(?:\s*:\s*[^=,()]+)?\s*=")
 _LITERAL = re.compile(r"^(?:-?[\d._]+|True|False|None|'[^']*'|\"[^\"]*\")$")
 
 
 def changed_defaults(context: Context) -> Iterator[Finding]:
     """Literal defaults of classes and parameters that upstream changed and the fork's own lines read."""
-    changed = list(_changed(context))
-    if not changed:
-        return
-    readers = _readers(context, {name for _, _, name, _, _ in changed})
-    for path, fact, name, old, new in changed:
-        for reader, host in readers.get(name, [])[:1]:
-            yield Finding(
-                Verdict.DEFAULT_CHANGED, f"upstream changed the default of `{name}` from {old} to {new}; {reader} relies on it",
-                path, fact.line, fact.host, evidence=f"read in {reader}:{host}".rstrip(":"),
-            )  # fmt: skip
+    readers = _readers(context)
+    for path in _candidates(context, set(readers)) if readers else ():
+        for fact, name, old, new in _changed(context, path):
+            for reader, host in readers.get(name, [])[:1]:
+                yield Finding(
+                    Verdict.DEFAULT_CHANGED,
+                    f"upstream changed the default of `{name}` from {old} to {new}; {reader} relies on it",
+                    path, fact.line, fact.host, evidence=f"read in {reader}:{host}".rstrip(":"),
+                )  # fmt: skip
 
 
-def _changed(context: Context) -> Iterator[tuple[str, Fact, str, str, str]]:
-    """(path, fact in merged, name, old, new) of each default of upstream that is another now."""
-    for path, (base, ours, theirs, merged) in context.sides.differing.items():
-        if not path.endswith(".py") or not base or not ours or base == theirs or not theirs or not merged:
-            continue
-        before, after = _defaults(context.sides.facts("base", path)), _defaults(context.sides.facts("theirs", path))
-        now, mine = _defaults(context.sides.facts("merged", path)), _defaults(context.sides.facts("ours", path))
-        for key, (fact, value) in now.items():
-            old = before.get(key)
-            if old and key in after and after[key][1] == value != old[1] and mine.get(key, old)[1] == old[1]:
-                yield path, fact, key[1], old[1], value
+def _candidates(context: Context, names: set[str]) -> Iterator[str]:
+    """The files in which upstream changed a line that gives one of `names` a value."""
+    changed = [
+        path
+        for path, (base, ours, theirs, merged) in context.sides.differing.items()
+        if path.endswith(".py") and base and ours and theirs and merged and base != theirs
+    ]
+    context.sides.prefetch("base", changed)
+    context.sides.prefetch("theirs", changed)
+    for path in changed:
+        before = context.sides.lines("base", path)
+        removed = b"\n".join(before - context.sides.lines("theirs", path)).decode(errors="replace")
+        if names & set(_ASSIGNED.findall(removed)):
+            yield path
+
+
+def _changed(context: Context, path: str) -> Iterator[tuple[Fact, str, str, str]]:
+    """(fact in merged, name, old, new) of each default of upstream that is another now."""
+    before, after = _defaults(context.sides.facts("base", path)), _defaults(context.sides.facts("theirs", path))
+    now, mine = _defaults(context.sides.facts("merged", path)), _defaults(context.sides.facts("ours", path))
+    for key, (fact, value) in now.items():
+        old = before.get(key)
+        if old and key in after and after[key][1] == value != old[1] and mine.get(key, old)[1] == old[1]:
+            yield fact, key[1], old[1], value
 
 
 def _defaults(facts: list[Fact]) -> dict[tuple[str, str], tuple[Fact, str]]:
@@ -60,20 +73,13 @@ def _inside(fact: Fact) -> str:
     return f"{fact.host}.{name}" if fact.host else name
 
 
-def _readers(context: Context, names: set[str]) -> dict[str, list[tuple[str, str]]]:
-    """Which lines the fork itself added read one of these names as an attribute or keyword."""
-    wanted = [name.encode() for name in names]
+def _readers(context: Context) -> dict[str, list[tuple[str, str]]]:
+    """Attribute name to the (path, host) of the lines that read it and that the fork itself added."""
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for path in context.own:
-        data = context.sides.read("merged", path)
-        if not any(word in data for word in wanted):
-            continue
-        known = {(f.host, f.text) for f in context.sides.facts("theirs", path)}
-        known |= {(f.host, f.text) for f in context.sides.facts("base", path)}
+        known = {(f.host, f.text) for side in ("base", "theirs") for f in context.sides.facts(side, path)}
         for fact in context.sides.facts("merged", path):
-            if (fact.host, fact.text) in known or fact.kind not in ("statement", "branch"):
-                continue
-            for name in names & set(_WORD.findall(fact.text)):
-                if f".{name}" in fact.text and not fact.text.startswith(("self.", f"{name} ")):
+            if fact.kind in ("statement", "branch") and (fact.host, fact.text) not in known:
+                for name in set(_READ.findall(fact.text)):
                     found[name].append((path, fact.host))
     return found

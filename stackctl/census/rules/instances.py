@@ -115,6 +115,6 @@ def _set_from_outside(context: Context, attribute: str) -> bool:
     """Whether some other file of merged assigns the attribute on an object."""
     name = re.escape(attribute.encode())
     pattern = re.compile(rb"(?<!self)\.%s\s*(?:=[^=]|:)|setattr\([^)]*[\"']%s[\"']" % (name, name))
-    own = set(context.own)
-    apart = [path for path in context.apart if path not in own]
-    return any(pattern.search(data) for _, data in read_many(context.sides.merged, apart))
+    others = set(context.apart) - set(context.own)
+    near = [path for path in context.holding("merged", [b"." + attribute.encode(), attribute.encode() + b'"']) if path in others]
+    return any(pattern.search(data) for _, data in read_many(context.sides.merged, near))

@@ -6,8 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from stackctl.census.rules.context import Context
-from stackctl.census.sides import Sides
-from stackctl.facts.search import holding
 from stackctl.facts.statements import Fact
 from stackctl.model.report import Finding
 from stackctl.model.verdict import Verdict
@@ -17,11 +15,14 @@ _KINDS = ("import", "decorator")
 
 def new_siblings(context: Context) -> Iterator[Finding]:
     """Imports and decorators that ours changed at every site, which theirs brings at a new one."""
-    patched = _patched_everywhere(context.sides)
+    patched = _patched_everywhere(context)
     if not patched:
         return
+    words = {_word(key) for key in patched}
     for path, (base, _, theirs, merged) in context.sides.differing.items():
-        if not path.endswith(".py") or not theirs or theirs == base or not merged or context.sides.problem("merged", path):
+        if not path.endswith(".py") or not theirs or theirs == base or not merged:
+            continue
+        if not any(word in context.sides.read("merged", path) for word in words) or context.sides.problem("merged", path):
             continue
         before = _bare(context.sides.facts("base", path))
         for fact in context.sides.facts("merged", path):
@@ -33,8 +34,9 @@ def new_siblings(context: Context) -> Iterator[Finding]:
                 )  # fmt: skip
 
 
-def _patched_everywhere(sides: Sides) -> dict[tuple[str, str], set[str]]:
+def _patched_everywhere(context: Context) -> dict[tuple[str, str], set[str]]:
     """What ours removed or guarded at each place it touched, with the places; none may be left in its files."""
+    sides = context.sides
     gone: dict[tuple[str, str], set[str]] = defaultdict(set)
     left: Counter[tuple[str, str]] = Counter()
     for path, (base, ours, _, _) in sides.differing.items():
@@ -45,14 +47,16 @@ def _patched_everywhere(sides: Sides) -> dict[tuple[str, str], set[str]]:
                 if key[0] == "decorator" or key[1].rpartition(" ")[2] in names:
                     gone[key].add(path)
             left += after
-    words = {key: key[1].rpartition(" ")[2].encode() for key in gone if not left[key]}
-    return {key: gone[key] for key, word in words.items() if not _stands_unpatched(sides, key, word, gone[key])}
+    policy = {key for key in gone if not left[key]}
+    for path in context.holding("ours", {_word(key) for key in policy}):
+        if policy and not any(path in places for places in gone.values()):
+            policy -= set(_bare(sides.facts("ours", path)))  # left alone elsewhere: it was no policy
+    return {key: gone[key] for key in policy}
 
 
-def _stands_unpatched(sides: Sides, key: tuple[str, str], word: bytes, patched: set[str]) -> bool:
-    """Whether ours left the same thing alone in a file it did not touch: then it was no policy."""
-    others = (path for path in holding(sides.ours, [word]) if path not in patched)
-    return any(_bare(sides.facts("ours", path))[key] for path in others)
+def _word(key: tuple[str, str]) -> bytes:
+    """A piece of text that every file with this import or decorator holds."""
+    return key[1].rpartition(" ")[2].encode() if key[0] == "import" else key[1].lstrip("@").partition("(")[0].encode()
 
 
 def _bare(facts: list[Fact]) -> Counter[tuple[str, str]]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from stackctl.census.rules.context import Context
 from stackctl.facts.fakes import HINTS, Given, read_fakes
 from stackctl.facts.names import ModuleNames
-from stackctl.facts.search import holding
 from stackctl.facts.world import World
 from stackctl.model.report import Finding
 from stackctl.model.verdict import Verdict
@@ -19,14 +18,23 @@ _DEPTH = 3
 def stale_stubs(context: Context) -> Iterator[Finding]:
     """Fakes in the fork's files, and upstream's fakes of what the fork changed."""
     for path in [*context.own, *_testers_of_changed(context)]:
-        data = context.sides.read("merged", path)
-        if not any(hint in data for hint in HINTS):
-            continue
-        try:
-            given = read_fakes(Source.decode(data))
-        except (SourceError, RecursionError):
-            continue
-        yield from _file(context, path, given)
+        if given := _fakes(context, path):
+            yield from _file(context, path, given)
+
+
+def _fakes(context: Context, path: str) -> list[Given]:
+    """The fakes of one file of merged; none is remembered by blob, so that it is not looked for again."""
+    blob = context.sides.merged.blob(path)
+    if context.sides.cache.get("no fakes", blob):
+        return []
+    data = context.sides.read("merged", path)
+    try:
+        found = read_fakes(Source.decode(data)) if any(hint in data for hint in HINTS) else []
+    except (SourceError, RecursionError):
+        found = []
+    if not found:
+        context.sides.cache.put("no fakes", blob, True)
+    return found
 
 
 def _file(context: Context, path: str, given: list[Given]) -> Iterator[Finding]:
@@ -110,7 +118,7 @@ def _testers_of_changed(context: Context) -> list[str]:
             words |= _reading_more(here, there)
     if not words:
         return []
-    faking = set(holding(context.sides.merged, HINTS[:2]))
+    faking = set(context.holding("merged", HINTS[:2]))
     return [path for path in context.others_holding(words) if path in faking and "test" in path]
 
 

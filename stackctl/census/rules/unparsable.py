@@ -12,7 +12,7 @@ from stackctl.model.verdict import Level, Verdict
 def unparsable_files(context: Context) -> Iterator[Finding]:
     """Python files of merged that do not parse: an error if a parent's version does."""
     for path, blobs in context.sides.differing.items():
-        if not path.endswith(".py") or not blobs[3] or blobs[3] == blobs[2] == blobs[0]:
+        if not path.endswith(".py") or not blobs[3] or (blobs[3] == blobs[2] and blobs[1] == blobs[0]):
             continue
         problem = context.sides.problem("merged", path)
         if problem is None:
