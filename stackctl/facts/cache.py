@@ -52,10 +52,13 @@ class FactsCache:
 
     def get(self, kind: str, key: str) -> Any:
         """Something stored by `put`, or None."""
-        return self._load(kind, key)
+        if (kind, key) not in self._memory:
+            self._memory[kind, key] = self._load(kind, key)
+        return self._memory[kind, key]
 
     def put(self, kind: str, key: str, value: Any) -> None:
         """Store a value that `marshal` can write, under a key that names its content."""
+        self._memory[kind, key] = value
         self._store(kind, key, value)
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from stackctl.facts.names import dotted
 from stackctl.trees.source import Source
 
+FORMAT = 1
 HINTS = (b"SimpleNamespace", b".__new__(", b"class Fake", b"class _Fake", b"class Dummy", b"class Stub", b"class Mock")
 _CONTAINERS = frozenset({"list", "tuple", "dict", "set", "iter", "next", "enumerate", "zip", "deepcopy", "copy"})
 _BINDERS = frozenset({"MethodType", "partial"})
@@ -42,6 +43,18 @@ class Fake:
         return ""
 
 
+    def pack(self) -> tuple:
+        """The fake as values that `marshal` can write."""
+        inner = {name: value and value.pack() for name, value in self.attributes.items()}
+        return self.line, inner, self.made_of, self.open
+
+    @classmethod
+    def unpack(cls, stored: tuple) -> Fake:
+        """The inverse of `pack`."""
+        line, inner, made_of, opened = stored
+        return cls(line, {name: value and cls.unpack(value) for name, value in inner.items()}, made_of, opened)
+
+
 @dataclass(frozen=True)
 class Given:
     """A fake given to code under test: `slot` is an argument's position or name, "self" for the receiver."""
@@ -51,6 +64,16 @@ class Given:
     callee: str
     slot: int | str
     line: int
+
+
+def pack_fakes(found: list[Given]) -> list[tuple]:
+    """What `read_fakes` found, as values that `marshal` can write."""
+    return [(item.host, item.fake.pack(), item.callee, item.slot, item.line) for item in found]
+
+
+def unpack_fakes(stored: list[tuple]) -> list[Given]:
+    """The inverse of `pack_fakes`."""
+    return [Given(host, Fake.unpack(fake), callee, slot, line) for host, fake, callee, slot, line in stored]
 
 
 def read_fakes(source: Source) -> list[Given]:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from stackctl.model.errors import StackctlError
-from stackctl.trees.tree import GitTree, Tree
+from stackctl.trees.tree import GitTree, OverlayTree, Tree
 
 _BATCH = 400
 
 
 def read_many(tree: Tree, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    """(path, bytes) of regular files, in the order asked for."""
+    """(path, bytes) of regular files."""
+    if isinstance(tree, OverlayTree):
+        paths = list(paths)
+        yield from ((path, tree.read(path)) for path in paths if path in tree.changes)
+        yield from read_many(tree.base, [path for path in paths if path not in tree.changes])
+        return
     if not isinstance(tree, GitTree):
         yield from ((path, tree.read(path)) for path in paths)
         return

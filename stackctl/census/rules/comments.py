@@ -19,6 +19,8 @@ def lost_comments(context: Context) -> Iterator[Finding]:
     for path, (base, ours, theirs, merged) in context.sides.differing.items():
         if not path.endswith(".py") or not merged or not ours or ours == base or merged == ours:
             continue
+        if not _may_have_lost(context, path):
+            continue
         if any(context.sides.problem(side, path) for side in ("base", "ours", "theirs", "merged")):
             continue
         has = {side: _comments(context, side, path) for side in ("base", "ours", "theirs", "merged")}
@@ -37,6 +39,12 @@ def lost_comments(context: Context) -> Iterator[Finding]:
                 Verdict.COMMENT_LOST, f"the comment `# {shown}`{more} is gone", path, 0, host,
                 evidence=f"ours has it at line {facts[0].line}, upstream did not remove it",
             )  # fmt: skip
+
+
+def _may_have_lost(context: Context, path: str) -> bool:
+    """Whether a line with a `#` of ours is not in merged as it was: a cheap first look."""
+    kept = context.sides.lines("merged", path)
+    return any(b"#" in line and kept[line] < number for line, number in context.sides.lines("ours", path).items())
 
 
 def _comments(context: Context, side: str, path: str) -> list[Fact]:

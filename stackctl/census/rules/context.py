@@ -10,7 +10,7 @@ from stackctl.census.moves import Moves
 from stackctl.census.sides import Sides
 from stackctl.facts.search import holding
 from stackctl.facts.world import World
-from stackctl.trees.tree import GitTree
+from stackctl.trees.tree import GitTree, OverlayTree, Tree
 
 Test = Callable[[World, str], bool | None]
 
@@ -75,7 +75,13 @@ class Context:
 
     def holding(self, side: str, words: Iterable[bytes]) -> list[str]:
         """The Python files of one side whose bytes hold one of `words`, remembered per commit."""
-        tree, wanted = self.sides.tree(side), sorted(set(words) - {b""})
+        return self._holding(self.sides.tree(side), sorted(set(words) - {b""}))
+
+    def _holding(self, tree: Tree, wanted: list[bytes]) -> list[str]:
+        if wanted and isinstance(tree, OverlayTree):
+            found = {path for path in self._holding(tree.base, wanted) if path not in tree.changes}
+            own = ((path, data) for path, data in tree.changes.items() if data is not None and path.endswith(".py"))
+            return sorted(found | {path for path, data in own if any(word in data for word in wanted)})
         if not wanted or not isinstance(tree, GitTree):
             return holding(tree, wanted)
         key = f"{tree.commit}:{hashlib.sha1(b'|'.join(wanted), usedforsecurity=False).hexdigest()}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 
 from stackctl.census.rules.context import Context
+from stackctl.facts.search import read_many
 from stackctl.facts.statements import Fact
 from stackctl.model.report import Finding
 from stackctl.model.verdict import Verdict
@@ -31,18 +33,26 @@ def changed_defaults(context: Context) -> Iterator[Finding]:
 
 def _candidates(context: Context, names: set[str]) -> Iterator[str]:
     """The files in which upstream changed a line that gives one of `names` a value."""
-    changed = [
-        path
-        for path, (base, ours, theirs, merged) in context.sides.differing.items()
-        if path.endswith(".py") and base and ours and theirs and merged and base != theirs
-    ]
-    context.sides.prefetch("base", changed)
-    context.sides.prefetch("theirs", changed)
-    for path in changed:
-        before = context.sides.lines("base", path)
-        removed = b"\n".join(before - context.sides.lines("theirs", path)).decode(errors="replace")
-        if names & set(_ASSIGNED.findall(removed)):
+    for path, assigned in _assigned(context).items():
+        if path in context.sides.merged and path in context.sides.ours and names & set(assigned):
             yield path
+
+
+def _assigned(context: Context) -> dict[str, list[str]]:
+    """Path to the names whose lines upstream changed, remembered for the two trees."""
+    sides = context.sides
+    changed = [p for p, (base, _, theirs, _) in sides.differing.items() if p.endswith(".py") and base and theirs and base != theirs]
+    key = hashlib.sha1("".join(b for p in changed for b in sides.differing[p][0:3:2]).encode(), usedforsecurity=False)
+    found = sides.cache.get("assigned", key.hexdigest())
+    if found is None:
+        before = {path: set(data.splitlines()) for path, data in read_many(sides.base, changed)}
+        found = {}
+        for path, data in read_many(sides.theirs, changed):
+            removed = b"\n".join(before.pop(path, set()) - set(data.splitlines())).decode(errors="replace")
+            if names := sorted(set(_ASSIGNED.findall(removed))):
+                found[path] = names
+        sides.cache.put("assigned", key.hexdigest(), found)
+    return found
 
 
 def _changed(context: Context, path: str) -> Iterator[tuple[Fact, str, str, str]]:

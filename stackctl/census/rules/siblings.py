@@ -18,11 +18,9 @@ def new_siblings(context: Context) -> Iterator[Finding]:
     patched = _patched_everywhere(context)
     if not patched:
         return
-    words = {_word(key) for key in patched}
-    for path, (base, _, theirs, merged) in context.sides.differing.items():
-        if not path.endswith(".py") or not theirs or theirs == base or not merged:
-            continue
-        if not any(word in context.sides.read("merged", path) for word in words) or context.sides.problem("merged", path):
+    for path in context.holding("merged", {_word(key) for key in patched}):
+        base, _, theirs, _ = context.sides.differing.get(path, ("",) * 4)
+        if not theirs or theirs == base or context.sides.problem("merged", path):
             continue
         before = _bare(context.sides.facts("base", path))
         for fact in context.sides.facts("merged", path):

@@ -134,10 +134,21 @@ def _callers_of_changed(context: Context) -> list[str]:
             continue
         for name, function in there.functions.items():
             now = here.functions.get(name)
-            if now is not None and now.parameters != function.parameters:
+            if now is not None and _narrower(function, now):
                 short = name.rpartition(".")[2]
                 words.add((name.rpartition(".")[0].rpartition(".")[2] if short == "__init__" else short).encode())
     return context.others_holding(words)
+
+
+def _narrower(before: Function, after: Function) -> bool:
+    """Whether a call that fitted before may fail now: something can be given no more, or must be given."""
+    names, kinds = {p.name for p in after.parameters}, {p.kind for p in after.parameters}
+    gone = [p for p in before.parameters if p.name not in names and "**" not in kinds]
+    optional = {p.name for p in before.parameters if p.required}
+    needed = [p for p in after.parameters if p.required and p.name not in optional]
+    order = [p.name for p in before.parameters if p.kind in ("positional", "either")]
+    now = [p.name for p in after.parameters if p.kind in ("positional", "either")]
+    return bool(gone or needed or now[: len(order)] != order)
 
 
 def overrides(context: Context) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stackctl.census.rules.context import Context
-from stackctl.facts.fakes import HINTS, Given, read_fakes
+from stackctl.facts.fakes import FORMAT, HINTS, Given, pack_fakes, read_fakes, unpack_fakes
 from stackctl.facts.names import ModuleNames
 from stackctl.facts.world import World
 from stackctl.model.report import Finding
@@ -23,18 +23,22 @@ def stale_stubs(context: Context) -> Iterator[Finding]:
 
 
 def _fakes(context: Context, path: str) -> list[Given]:
-    """The fakes of one file of merged; none is remembered by blob, so that it is not looked for again."""
-    blob = context.sides.merged.blob(path)
-    if context.sides.cache.get("no fakes", blob):
+    """The fakes of one file of merged, remembered by blob."""
+    blob, cache = context.sides.merged.blob(path), context.sides.cache
+    stored = cache.get(f"fakes.{FORMAT}", blob)
+    if stored is None:
+        stored = pack_fakes(_read(context.sides.read("merged", path)))
+        cache.put(f"fakes.{FORMAT}", blob, stored)
+    return unpack_fakes(stored)
+
+
+def _read(data: bytes) -> list[Given]:
+    if not any(hint in data for hint in HINTS):
         return []
-    data = context.sides.read("merged", path)
     try:
-        found = read_fakes(Source.decode(data)) if any(hint in data for hint in HINTS) else []
+        return read_fakes(Source.decode(data))
     except (SourceError, RecursionError):
-        found = []
-    if not found:
-        context.sides.cache.put("no fakes", blob, True)
-    return found
+        return []
 
 
 def _file(context: Context, path: str, given: list[Given]) -> Iterator[Finding]:
