@@ -70,3 +70,15 @@ def commit_files(folder: Path, files: Mapping[str, str | bytes], message: str) -
     git(folder, "add", "--all", "--force")
     git(folder, "commit", "--quiet", "--allow-empty", "--message", message)
     return git(folder, "rev-parse", "HEAD")
+
+
+def planted_tree(version: str, folder: Path) -> Path:
+    """A folder that holds a release with the repository's own stack on it."""
+    from stackctl.carry.apply import apply
+    from stackctl.trees.export import export
+    from stackctl.trees.tree import GitTree
+
+    repository = releases_repository(folder / "repo", version)
+    apply(own_stack(), repository, f"v{version}", branch="planted")
+    export(GitTree(repository, "planted"), folder / "tree")
+    return folder / "tree"

@@ -74,12 +74,12 @@ class Argument(Kind):
         call = _call(module, plant, path)
         where = {"path": path, "line": call.lineno, "symbol": plant.symbol}
         found = _argument(call, plant)
-        name = plant.options.get("keyword", f"argument {plant.options.get('position')}")
+        name = plant.options.get("keyword") or f"argument {plant.options['position'] + 1}"
         if found is None:
-            return Judgement(Verdict.LOST, f"`{plant.options['call']}` is not given `{name}`", **where)
+            return Judgement(Verdict.LOST, f"`{plant.options['call']}` is not given {name}", **where)
         if _matches(found, _template(plant.options["value"])):
             return Judgement(Verdict.INTACT, **where)
-        message = f"`{plant.options['call']}` is given `{ast.unparse(found)}` as `{name}`, not `{plant.options['value']}`"
+        message = f"`{plant.options['call']}` is given `{ast.unparse(found)}` as {name}, not `{plant.options['value']}`"
         return Judgement(Verdict.LOST, message, **where)
 
     def leftover(self, plant: Plant, entry: Entry, view: View) -> bool:

@@ -24,7 +24,9 @@ class File(Kind):
         "source": Option(str, "the file in the entry's folder; default files/<path>"),
     }
     examples = (
-        Example({"path": "pkg/new.py"}, "", files={"files/pkg/new.py": "X = 1\n"}, host="", says="a file that is missing"),
+        Example({"path": "pkg/new.py"}, "", "X = 1\n", files={"files/pkg/new.py": "X = 1\n"}, host="", says="a file that is missing"),
+        Example({"path": "pkg/mod.py/new.py"}, "x = 1\n", files={"files/pkg/mod.py/new.py": "X = 1\n"}, host="",
+                says="a file of upstream's where a folder is needed"),
     )
 
     def check(self, plant: Plant, entry: Entry) -> list[str]:

@@ -57,9 +57,12 @@ class Hunk(Kind):
     host = "none"
     options = {"patch": Option(str, "the patch's file name in the stack's patches/ folder", required=True)}
     examples = (
-        Example({"patch": "new.patch"}, "", files={"patches/new.patch": _NEW}, host="", says="a new file"),
-        Example({"patch": "edit.patch"}, "", files={"patches/edit.patch": _EDIT, "data.json": '{\n  "theirs": 2\n}\n'}, host=""),
-    )
+        Example({"patch": "new.patch"}, "", "one\ntwo\n", files={"patches/new.patch": _NEW}, host="", says="a new file"),
+        Example({"patch": "edit.patch"}, "", '{\n  "ours": 1,\n  "theirs": 2\n}\n', host="",
+                files={"patches/edit.patch": _EDIT, "data.json": '{\n  "theirs": 2\n}\n'}),
+        Example({"patch": "edit.patch"}, "", files={"patches/edit.patch": _EDIT, "data.json": "{}\n"}, host="",
+                verdict=Verdict.HOST_GONE, says="the text that it changes is gone"),
+    )  # fmt: skip
 
     def check(self, plant: Plant, entry: Entry) -> list[str]:
         name = plant.options["patch"]

@@ -30,6 +30,7 @@ class Import(Kind):
             "import os\n\nfrom pkg.a import x\nfrom pkg.b import f\nfrom pkg.c import (\n    y,\n)\n",
         ),
         Example({"code": "import os"}, "import os.path\n", "import os.path\n", Verdict.INTACT, says="bound already"),
+        Example({"code": "import os"}, "import (\n", verdict=Verdict.UNPARSABLE, says="a module that does not parse"),
     )  # fmt: skip
 
     def check(self, plant: Plant, entry: Entry) -> list[str]:

@@ -40,7 +40,11 @@ class Option:
 
 @dataclass(frozen=True)
 class Example:
-    """A module before and after a plant; `verdict` is what judging `before` says, `after` "" if refused."""
+    """A module before and after a plant; `verdict` is what judging `before` says, `after` "" if refused.
+
+    `files` are others: "files/..." and "patches/..." are the stack's own, the rest stands in the tree. Of a
+    kind without host, `after` is the file that it makes.
+    """
 
     options: Mapping[str, Any]
     before: str

@@ -29,6 +29,7 @@ class Property(Definition):
             "    y = 1\n",
             host="pkg.mod:A",
         ),
+        Example({"name": "tok", "getter": "1", "after": "gone"}, "class A:\n    x = 1\n", host="pkg.mod:A", says="the anchor is gone"),
     )  # fmt: skip
 
     def check(self, plant: Plant, entry: Entry) -> list[str]:

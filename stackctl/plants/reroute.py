@@ -71,8 +71,8 @@ class Reroute(Kind):
         ),
         Example(
             {"call": "tok.encode", "through": "off", "first": "self", "late": {"tok": "self.tok"}},
-            "class A:\n    async def go(self, a):\n        tok = self.tok\n        return tok.encode(a)\n",
-            "class A:\n    async def go(self, a):\n        tok = self.tok\n"
+            "from ours import off\n\nclass A:\n    async def go(self, a):\n        tok = self.tok\n        return tok.encode(a)\n",
+            "from ours import off\n\nclass A:\n    async def go(self, a):\n        tok = self.tok\n"
             "        return await off(self, lambda: self.tok.encode(a))\n",
             host="pkg.mod:A.go",
         ),

@@ -92,7 +92,8 @@ def _judge_text(plant: Plant, view: View) -> Judgement:
     for path in files(plant, view):
         if found := pattern.search(view.read(path)):
             line = view.read(path)[: found.start()].count(b"\n") + 1
-            return Judgement(Verdict.RESURRECTED, "text of a retired entry is back", path, line)
+            text = " ".join(found[0].decode(errors="replace").split())
+            return Judgement(Verdict.RESURRECTED, f"`{text}` is here and must not be", path, line)
     return Judgement(Verdict.INTACT)
 
 

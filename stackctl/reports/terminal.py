@@ -25,6 +25,8 @@ _ENTRY_COLOURS = {
 def render_terminal(report: Report) -> None:
     """Findings as `path:line: verdict message`, then the table of entries and one closing line."""
     console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = 120  # a log or a pipe has no width of its own
     for finding in report.findings:
         _finding(console, finding)
     if report.entries:

@@ -180,7 +180,7 @@ def _halves(tree: Tree, path: str) -> list[Half]:
 
 @dataclass(frozen=True)
 class Whole:
-    """The four whole trees of one merge, and what the audit says of them unharmed."""
+    """The four trees of one merge (whole, or one file of them), and what the audit says of them unharmed."""
 
     sides: list[Tree]
     report: Report
@@ -189,9 +189,9 @@ class Whole:
 def judge(mutation: Mutation, whole: Whole, always: bool) -> Outcome:
     """Audit the mutated merge and, if there is a replant, put the half back and compare."""
     alone: list[Tree] = [OneFile(tree, mutation.path) for tree in whole.sides]
-    outcome = _audit(mutation, alone, _unharmed(mutation.sides, mutation.path, alone))
+    outcome = _audit(mutation, Whole(alone, _unharmed(mutation.sides, mutation.path, alone)))
     if always or not outcome.named:
-        other = _audit(mutation, whole.sides, whole.report)
+        other = _audit(mutation, whole)
         outcome = other if other.named or always else outcome
         outcome.whole = True
     return outcome
@@ -207,25 +207,41 @@ def _unharmed(number: int, path: str, sides: list[Tree]) -> Report:
     return _reports[number, path]
 
 
-def _audit(mutation: Mutation, sides: list[Tree], before: Report) -> Outcome:
-    harmed = [*sides[:3], OverlayTree(sides[3], {mutation.path: mutation.data})]
+def _audit(mutation: Mutation, whole: Whole) -> Outcome:
+    """Audit the mutated merge against the unharmed one."""
+    harmed = [*whole.sides[:3], OverlayTree(whole.sides[3], {mutation.path: mutation.data})]
     report = run_audit(harmed)
-    found = news(before, report)
+    found = news(whole.report, report)
     here = [f for f in found if f.path == mutation.path and f.symbol in mutation.half.symbols]
     error = any(finding.severity is Level.ERROR for finding in here)
     outcome = Outcome(mutation, bool(here), error, findings=tuple(found))
     restore = _restore()
     if restore and here:
-        _replant(outcome, sides, harmed, report, restore)
+        _replant(outcome, whole, harmed, report, restore)
     return outcome
 
 
-def _replant(outcome: Outcome, sides: list[Tree], harmed: list[Tree], report: Report, restore: Restore) -> None:
-    """Set whether the replant gave the file back byte for byte, and whether it broke it."""
-    path, unharmed = outcome.mutation.path, sides[3].read(outcome.mutation.path)
-    after = restore(harmed, report).get(path, outcome.mutation.data)
-    outcome.restored = after == unharmed
-    outcome.damaged = after != outcome.mutation.data and not _same_meaning(after, unharmed)
+def _replant(outcome: Outcome, whole: Whole, harmed: list[Tree], report: Report, restore: Restore) -> None:
+    """Set whether the replant gave the file back byte for byte, and whether it broke it.
+
+    What it is compared with is the unharmed merge as the replant leaves it: it may find halves lost there too.
+    """
+    path, data = outcome.mutation.path, outcome.mutation.data
+    goals = [whole.sides[3].read(path), _mended(outcome.mutation.sides, path, whole, restore)]
+    after = restore(harmed, report).get(path, data)
+    outcome.restored = after in goals
+    outcome.damaged = after != data and not any(_same_meaning(after, goal) for goal in goals)
+
+
+_mends: dict[tuple[int, str, bool], bytes] = {}
+
+
+def _mended(number: int, path: str, whole: Whole, restore: Restore) -> bytes:
+    """The file at `path` of the unharmed merge as the replant leaves it."""
+    key = number, path, isinstance(whole.sides[3], OneFile)
+    if key not in _mends:
+        _mends[key] = restore(whole.sides, whole.report).get(path, whole.sides[3].read(path))
+    return _mends[key]
 
 
 def _same_meaning(after: bytes, unharmed: bytes) -> bool:
@@ -256,14 +272,14 @@ def print_table(outcomes: list[Outcome]) -> None:
 
 
 def print_misses(outcomes: list[Outcome]) -> None:
-    """Every mutation that was not named, with what was said instead, and every one damaged."""
+    """Every mutation that was not named, with what was said instead, and every one not put back as it was."""
     for outcome in outcomes:
         if not outcome.named:
             print("MISSED", outcome.mutation)
             for finding in outcome.findings[:3]:
                 print("    instead:", show(finding))
-        if outcome.damaged:
-            print("DAMAGED", outcome.mutation)
+        elif outcome.damaged or not outcome.restored:
+            print("DAMAGED" if outcome.damaged else "NOT RESTORED", outcome.mutation)
 
 
 def _write_json(path: Path, outcomes: list[Outcome]) -> None:

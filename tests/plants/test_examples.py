@@ -26,21 +26,15 @@ def test_example_is_true(name, index, tmp_path):
     bed = of_example(tmp_path, name, example)
     assert kinds()[name].check(bed.plant, bed.entry) == []
     assert _judged(bed) is example.verdict
-    if not example.after and not _is_whole_file(name, example):
+    if not example.after:
         _is_refused(bed)
         return
     bed.do_plant()
     assert bed.judge().verdict is Verdict.INTACT
-    if example.after:
-        assert bed.read().decode() == example.after
+    assert bed.read(bed.judge().path).decode() == example.after
     planted = bed.view.snapshot()
     bed.do_plant()
     assert bed.view.snapshot() == planted
-
-
-def _is_whole_file(name, example):
-    """Examples of file and hunk are about other files than the module, so they have no `after`."""
-    return name in ("file", "hunk") and example.verdict is Verdict.LOST
 
 
 def _is_refused(bed):

@@ -384,13 +384,13 @@ def test_a_module_that_is_there_wins(stand_ins: ModuleType) -> None:
 
 
 @pytest.mark.smoke
-def test_a_real_chat_conversion_runs_on_the_worker() -> None:
+def test_a_real_chat_conversion_runs_on_the_worker(tmp_path: Path) -> None:
     """Judging point 5: minutes at the first run, half a minute once the environment is there."""
     from tests.support import planted_tree
 
     cache = Path(os.environ.get("STACKCTL_CACHE") or Path.home() / ".cache" / "stackctl")
     env = prepare("0.5.23", cache / "smoke" / "frontend-0.5.23", progress=lambda text: print(text, file=sys.stderr))
-    result = run_check(env, planted_tree("0.5.23"), script=CHECK, timeout=600)
+    result = run_check(env, planted_tree("0.5.23", tmp_path), script=CHECK, timeout=600)
     assert result.returncode == 0, result.stdout + result.stderr[-4000:]
     facts = json.loads(result.stdout)
     assert facts["ok"] and facts["thread"].startswith("preprocess")
