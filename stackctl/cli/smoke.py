@@ -46,7 +46,7 @@ def run(settings: Settings, repo: Path | None, at: str, check: str, release: str
     import tempfile
 
     from stackctl.model.errors import StackctlError
-    from stackctl.plants.manifest import find_stack
+    from stackctl.plants.stacks import find_stack
     from stackctl.smoke.environment import run_check
     from stackctl.trees.export import export
     from stackctl.trees.release import release_of

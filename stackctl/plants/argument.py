@@ -13,9 +13,9 @@ from stackctl.plants.errors import Unplantable
 from stackctl.plants.kind import Example, Judgement, Kind, Option
 from stackctl.plants.layout import WIDTH, lay_out
 from stackctl.plants.layout import call as bracket
-from stackctl.plants.module import Host, Module, is_name, parse_expression, same
+from stackctl.plants.module import Module, is_name, parse_expression, same
 from stackctl.plants.render import Place
-from stackctl.plants.view import View
+from stackctl.plants.view import View, host_of
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -97,7 +97,7 @@ class Argument(Kind):
         assert found is not None
         inner = _in_hole(found, _template(plant.options["value"]))
         text = ast.get_source_segment(module.source.text, inner) or ast.unparse(inner)
-        statement = statement_of(found, module.parents(_host(module, plant, path)))
+        statement = statement_of(found, module.parents(host_of(module, plant, path)))
         view.edit(path, edit.rewrite(module.source, statement, {found: lambda _: render.parse(text)}))
 
     def plant(self, plant: Plant, entry: Entry, view: View) -> None:
@@ -106,20 +106,14 @@ class Argument(Kind):
             return
         module = view.module(path)
         call = _call(module, plant, path)
-        statement = statement_of(call, module.parents(_host(module, plant, path)))
+        statement = statement_of(call, module.parents(host_of(module, plant, path)))
         place = Place(module, statement, call)
         view.edit(path, edit.rewrite(module.source, statement, {call: lambda node: _changed(node, plant, place, call)}))
 
 
-def _host(module: Module, plant: Plant, path: str) -> Host:
-    host = module.host(plant.symbol)
-    if host is None:
-        raise Unplantable(Verdict.HOST_GONE, f"{plant.symbol} is not defined in {path}", module.line_of(plant.symbol))
-    return host
-
 
 def _call(module: Module, plant: Plant, path: str) -> ast.Call:
-    host = _host(module, plant, path)
+    host = host_of(module, plant, path)
     found = [call for call, _ in call_nodes(host) if dotted(call.func) == plant.options["call"]]
     if len(found) != 1:
         verdict = Verdict.AMBIGUOUS if found else Verdict.HOST_GONE

@@ -13,7 +13,7 @@ from stackctl.plants import edit
 from stackctl.plants.errors import Unplantable
 from stackctl.plants.kind import Example, Judgement, Kind, Option
 from stackctl.plants.module import DEFINITIONS, Module, parse_statements, same, start_line
-from stackctl.plants.view import View
+from stackctl.plants.view import View, host_of
 
 _CODE = """def ours(self):
     return 1
@@ -62,7 +62,7 @@ class Definition(Kind):
         wanted = parse_statements(self.code(plant))
         name = wanted[0].name  # type: ignore[attr-defined]
         symbol = ".".join(filter(None, [plant.symbol, name]))
-        host = _host(module, plant, path)
+        host = host_of(module, plant, path)
         found = module.hosts.get(symbol, [])
         if not found:
             place = next(iter(_twins(module, name, wanted, plant, view)), None)
@@ -103,12 +103,12 @@ class Definition(Kind):
     def plant(self, plant: Plant, entry: Entry, view: View) -> None:
         path, judgement = self.path(plant, view), self.judge(plant, entry, view)
         module = view.module(path)
-        _anchor(module, plant, _host(module, plant, path))  # before anything is taken out
+        _anchor(module, plant, host_of(module, plant, path))  # before anything is taken out
         if judgement.verdict is Verdict.INTACT:
             return
         self._clear(plant, view, path, judgement)
         module = view.module(path)
-        host = _host(module, plant, path)
+        host = host_of(module, plant, path)
         after = _anchor(module, plant, host)
         if plant.symbol and not edit.alone(module.source, host.body[0]) and host.body[0].lineno == host.lineno:  # type: ignore[union-attr]
             raise Unplantable(Verdict.AMBIGUOUS, f"{plant.symbol} stands on one line", host.body[0].lineno)
@@ -158,12 +158,6 @@ def _twins(module: Module, name: str, wanted: list[ast.stmt], plant: Plant, view
 def _is_twin(symbol: str, name: str, nodes: list[ast.AST], wanted: list[ast.stmt]) -> bool:
     return symbol.rpartition(".")[2] == name and len(nodes) == len(wanted) and all(map(same, nodes, wanted))
 
-
-def _host(module: Module, plant: Plant, path: str) -> ast.Module | ast.ClassDef:
-    host = module.host(plant.symbol)
-    if host is None:
-        raise Unplantable(Verdict.HOST_GONE, f"{plant.symbol} is not defined in {path}", module.line_of(plant.symbol))
-    return host  # type: ignore[return-value]
 
 
 def _anchor(module: Module, plant: Plant, host: ast.Module | ast.ClassDef) -> ast.stmt:

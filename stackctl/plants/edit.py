@@ -103,6 +103,8 @@ def rewrite(source: Source, statement: ast.stmt, builders: Mapping[ast.expr, Bui
 
     first, last = statement.lineno, statement.end_lineno or statement.lineno
     fragment = "".join(source.lines[first - 1 : last])
+    ended = fragment.rstrip("\r\n")  # libcst loses a bare "\r" at the end
+    fragment, newline = ended, fragment[len(ended) :]
     shift = first - 1
     # `elif x:` is a statement of its own to ast and none to libcst; "if  " keeps its columns.
     branch = fragment.lstrip().startswith("elif") and isinstance(statement, ast.If)
@@ -128,7 +130,7 @@ def rewrite(source: Source, statement: ast.stmt, builders: Mapping[ast.expr, Bui
         code = code[len(f"if 1:{source.newline}") :]
     if branch:
         code = code.replace("if  ", "elif", 1)
-    return "".join([*source.lines[: first - 1], code, *source.lines[last:]])
+    return "".join([*source.lines[: first - 1], code, newline, *source.lines[last:]])
 
 
 def capture(source: Source, statement: ast.stmt, node: ast.expr) -> cst.BaseExpression:

@@ -10,7 +10,7 @@ from stackctl.model.verdict import Verdict
 from stackctl.plants.errors import Unplantable
 from stackctl.plants.kind import Example, Judgement, Kind, Option
 from stackctl.plants.module import Host, Module, is_name
-from stackctl.plants.view import View
+from stackctl.plants.view import View, host_of
 
 
 class Rename(Kind):
@@ -42,7 +42,7 @@ class Rename(Kind):
     def judge(self, plant: Plant, entry: Entry, view: View) -> Judgement:
         path = self.path(plant, view)
         module = view.module(path)
-        host = _host(module, plant, path)
+        host = host_of(module, plant, path)
         old, new = (_uses(module, host, plant.options[key]) for key in ("old", "new"))
         where = {"path": path, "symbol": plant.symbol}
         line = (old or new or [(getattr(host, "lineno", 1), 0)])[0][0]
@@ -64,7 +64,7 @@ class Rename(Kind):
         if judgement.verdict is Verdict.AMBIGUOUS:
             raise Unplantable(judgement.verdict, judgement.message, judgement.line)
         module = view.module(judgement.path)
-        host = _host(module, plant, judgement.path)
+        host = host_of(module, plant, judgement.path)
         lines = list(module.source.lines)
         old, new = plant.options["old"], plant.options["new"]
         for line, column in sorted(_uses(module, host, old), reverse=True):
@@ -72,12 +72,6 @@ class Rename(Kind):
             lines[line - 1] = text[:column] + new + text[column + len(old) :]
         view.edit(judgement.path, "".join(lines))
 
-
-def _host(module: Module, plant: Plant, path: str) -> Host:
-    host = module.host(plant.symbol)
-    if host is None:
-        raise Unplantable(Verdict.HOST_GONE, f"{plant.symbol} is not defined in {path}", module.line_of(plant.symbol))
-    return host
 
 
 def _uses(module: Module, host: Host, name: str) -> list[tuple[int, int]]:

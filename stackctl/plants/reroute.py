@@ -16,7 +16,7 @@ from stackctl.plants.kind import Example, Judgement, Kind, Option
 from stackctl.plants.layout import WIDTH, Bracket, Part, call, lay_out, prefixed
 from stackctl.plants.module import Host, Module, is_expression, is_name, own_nodes, parse_expression
 from stackctl.plants.render import Place
-from stackctl.plants.view import View
+from stackctl.plants.view import View, host_of
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -101,7 +101,7 @@ class Reroute(Kind):
     def judge(self, plant: Plant, entry: Entry, view: View) -> Judgement:
         path = self.path(plant, view)
         module = view.module(path)
-        host = _host(module, plant, path)
+        host = host_of(module, plant, path)
         found = _sites(plant, module, host)
         judged = _count(plant, found, host, path) or self._shapes(plant, view, path, found)
         if judged:
@@ -142,13 +142,13 @@ class Reroute(Kind):
         while (todo := self._next(plant, view, path)) is not None:
             _rewrite(plant, view, path, *todo)
         module = view.module(path)
-        if any(_uses_partial(site) for site in _sites(plant, module, _host(module, plant, path))):
+        if any(_uses_partial(site) for site in _sites(plant, module, host_of(module, plant, path))):
             plant_import(view, path, _PARTIAL)
 
     def _next(self, plant: Plant, view: View, path: str) -> tuple[Site, Site] | None:
         """The next site that is not as it should be, and the one whose arguments it gets."""
         module = view.module(path)
-        found = _sites(plant, module, _host(module, plant, path))
+        found = _sites(plant, module, host_of(module, plant, path))
         stock = _stock_sites(plant, view)
         for index, site in enumerate(found):
             theirs = stock[index] if len(stock) == len(found) and stock[index].state != "through" else None
@@ -159,12 +159,6 @@ class Reroute(Kind):
                 return site, theirs
         return None
 
-
-def _host(module: Module, plant: Plant, path: str) -> Host:
-    host = module.host(plant.symbol)
-    if host is None:
-        raise Unplantable(Verdict.HOST_GONE, f"{plant.symbol} is not defined in {path}", module.line_of(plant.symbol))
-    return host
 
 
 def _sites(plant: Plant, module: Module, host: Host) -> list[Site]:
@@ -180,7 +174,7 @@ def _stock_sites(plant: Plant, view: View) -> list[Site]:
     try:
         path = view.stock.path_of(plant.module)
         module = view.stock.module(path)
-        return _sites(plant, module, _host(module, plant, path))
+        return _sites(plant, module, host_of(module, plant, path))
     except Unplantable:
         return []
 
@@ -278,7 +272,7 @@ def _keyword_texts(plant: Plant, site: Site) -> list[str]:
 def _rewrite(plant: Plant, view: View, path: str, site: Site, model: Site) -> None:
     """Put the rerouted call in the place of `site`, with the arguments of `model` (itself or stock's)."""
     module = view.module(path)
-    brackets = _needs_brackets(site.node, module.parents(_host(module, plant, path)))
+    brackets = _needs_brackets(site.node, module.parents(host_of(module, plant, path)))
 
     def build(node: cst.BaseExpression) -> cst.BaseExpression:
         place = Place(module, site.statement, site.node, brackets=bool(node.lpar))
@@ -376,7 +370,7 @@ def _late(node: cst.BaseExpression, names: dict[str, str]) -> cst.BaseExpression
 def _drop_loop(plant: Plant, view: View, path: str) -> None:
     """Take out `loop = asyncio.get_running_loop()` once nothing in the host reads it."""
     module = view.module(path)
-    host = _host(module, plant, path)
+    host = host_of(module, plant, path)
     reads = {node.id for node in own_nodes(host) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     for statement in own_nodes(host):
         if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):

@@ -11,7 +11,7 @@ from stackctl.plants import edit
 from stackctl.plants.errors import Unplantable
 from stackctl.plants.kind import Example, Judgement, Kind, Option
 from stackctl.plants.module import Host, Module, parse_statements, same, start_line, statements, suites
-from stackctl.plants.view import View
+from stackctl.plants.view import View, host_of
 
 
 class Statement(Kind):
@@ -64,7 +64,7 @@ class Statement(Kind):
     def judge(self, plant: Plant, entry: Entry, view: View) -> Judgement:
         path = self.path(plant, view)
         module = view.module(path)
-        host = _host(module, plant, path)
+        host = host_of(module, plant, path)
         wanted = _code(plant)
         suite, index = _anchor(module, host, plant)
         here, elsewhere = _ours(module, plant, view, suite)
@@ -101,7 +101,7 @@ class Statement(Kind):
         if judgement.verdict is Verdict.INTACT:
             return
         module = view.module(path)
-        suite, index = _anchor(module, _host(module, plant, path), plant)
+        suite, index = _anchor(module, host_of(module, plant, path), plant)
         anchor = suite[index]
         if not edit.alone(module.source, anchor):
             raise Unplantable(Verdict.AMBIGUOUS, "the anchor shares its line with another statement", anchor.lineno)
@@ -113,16 +113,10 @@ class Statement(Kind):
     def _extra(self, plant: Plant, view: View, path: str) -> ast.stmt:
         """The copy to take out first: one elsewhere before one by the anchor."""
         module = view.module(path)
-        suite, _ = _anchor(module, _host(module, plant, path), plant)
+        suite, _ = _anchor(module, host_of(module, plant, path), plant)
         here, elsewhere = _ours(module, plant, view, suite)
         return elsewhere[-1] if elsewhere else suite[here[-1]]
 
-
-def _host(module: Module, plant: Plant, path: str) -> Host:
-    host = module.host(plant.symbol)
-    if host is None:
-        raise Unplantable(Verdict.HOST_GONE, f"{plant.symbol} is not defined in {path}", module.line_of(plant.symbol))
-    return host
 
 
 def _code(plant: Plant) -> ast.stmt:

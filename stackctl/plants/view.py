@@ -8,7 +8,7 @@ from stackctl.model.errors import StackctlError
 from stackctl.model.stack import Entry, Plant, Stack
 from stackctl.model.verdict import Verdict
 from stackctl.plants.errors import Unplantable
-from stackctl.plants.module import Module
+from stackctl.plants.module import Host, Module
 from stackctl.trees.source import Source, SourceError
 
 if TYPE_CHECKING:
@@ -144,6 +144,14 @@ class _Parsed:
 def _parents(path: str) -> list[str]:
     parts = path.split("/")
     return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+
+
+def host_of(module: Module, plant: Plant, path: str) -> Host:
+    """The host of a plant. Raises Unplantable with the line of the nearest host that is still there."""
+    host = module.host(plant.symbol)
+    if host is None:
+        raise Unplantable(Verdict.HOST_GONE, f"{plant.symbol} is not defined in {path}", module.line_of(plant.symbol))
+    return host
 
 
 def entry_file(entry: Entry, plant: Plant, name: str) -> bytes:
