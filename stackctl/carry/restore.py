@@ -13,10 +13,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from functools import partial
 
 from stackctl.carry.transplant import transplant
 from stackctl.census.audit import Audit
 from stackctl.census.delta import Census, Key
+from stackctl.census.imports import import_followed
 from stackctl.census.placement import misplaced
 from stackctl.census.sides import SIDES, Sides, is_python
 from stackctl.census.survival import Judged, Survival
@@ -147,7 +149,7 @@ class _Bench:
             for side in SIDES:
                 mine = side == "merged" and path == self._path
                 census.add(side, path, facts if mine else sides.facts(side, path, as_text), moves[side])
-        survival = Survival(census)
+        survival = Survival(census, partial(import_followed, sides))
         judged = [*survival.judge(), *misplaced(census, survival.counts)]
         return Counter((i.key, i.side, i.verdict) for i in judged if i.verdict.level is not Level.NOTE)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 
 from stackctl.census.attribution import Attribution
 from stackctl.census.delta import Census
 from stackctl.census.files import judge_files
 from stackctl.census.grouping import group
+from stackctl.census.imports import import_followed
 from stackctl.census.moves import Moves, find_moves, merge_moves
 from stackctl.census.placement import misplaced
 from stackctl.census.rules import run_rules
@@ -16,7 +18,7 @@ from stackctl.census.rules.context import Context
 from stackctl.census.sides import Sides, is_python
 from stackctl.census.survival import Judged, Survival
 from stackctl.model.report import Finding, LedgerRow, Report
-from stackctl.model.verdict import Level
+from stackctl.model.verdict import Level, Verdict
 
 
 @dataclass
@@ -65,15 +67,20 @@ class Audit:
             self.census.add(side, path, self.sides.facts(side, path, as_text), self.moves[side])
 
     def _survive(self) -> None:
-        survival = Survival(self.census)
+        survival = Survival(self.census, partial(import_followed, self.sides))
         self.judged = survival.judge()
         self.judged += list(misplaced(self.census, survival.counts))
         self.judged += judge_files(self.sides, self.moves)
 
     def _report(self) -> None:
         grouped = group(self.sides, self.census, self.judged, self._entry_of)
-        self.findings = [*grouped.findings, *run_rules(Context(self.sides, self.moves))]
+        self.findings = [*grouped.findings, *run_rules(Context(self.sides, self.moves, self._unsettled()))]
         self.ledger = grouped.ledger
+
+    def _unsettled(self) -> frozenset[tuple[str, int]]:
+        """Where in ours the halves stand that merged has not just as ours has them."""
+        items = [item for item in self.judged if item.side == "ours" and item.verdict is not Verdict.INTACT]
+        return frozenset((item.key.path, fact.line) for item in items for fact in self.census.of(item.key, "ours"))
 
     def _entry_of(self, item: Judged) -> str:
         return self.attribution.entry_of(item, self.census.of(item.key, "ours"))

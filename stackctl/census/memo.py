@@ -35,6 +35,7 @@ class Memo:
         self._known: dict[str, list[tuple[list[Files], Judgement]]] = {}
         self._new: list[tuple[str, str, str]] = []
         self._code = digest([code_stamp(), sys.version])
+        self.missed = 0  # how many verdicts were not known
         self._keys: dict[tuple[object, ...], str] = {}
 
     def __enter__(self) -> Memo:
@@ -58,6 +59,7 @@ class Memo:
         known = self.recall(entry, plant, view)
         if known is not None:
             return known
+        self.missed += 1
         from stackctl.plants.judging import judge_plant
 
         sides = _sides(view)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from stackctl.census.delta import Census, Count, Key, is_trivial, may_repeat
@@ -43,8 +43,10 @@ class _Edits:
 class Survival:
     """Judges every half of one census."""
 
-    def __init__(self, census: Census) -> None:
+    def __init__(self, census: Census, followed: Callable[[str, str], bool] = lambda before, after: False) -> None:
         self.census = census
+        # Whether one import is another rewritten to where upstream moved the module or the name.
+        self._import_followed = followed
         self.counts = {key: census.count(key) for key in census.facts}
         self.judged: list[Judged] = []
         self._edits: dict[tuple[str, tuple[str, str]], _Edits] = {}
@@ -128,6 +130,8 @@ class Survival:
             return self._judge(key, side, Verdict.RECONCILED, evidence, instead=found.text, before=old)
         if explained(key.text, found.text, gone, new):
             return self._judge(key, side, Verdict.RECONCILED, "follows the other side's renames", instead=found.text)
+        if key.kind == "import" and self._import_followed(key.text, found.text):
+            return self._judge(key, side, Verdict.RECONCILED, "follows the module that moved", instead=found.text)
         if side == "theirs":
             if old and replaced_by(old, found.text, key.text) and self._edits_of("ours", (key.path, key.host)).after:
                 return self._decided(key, side, "ours replaced the same expression", old)

@@ -29,6 +29,7 @@ def command(
     only: tuple[int, ...], without: tuple[int, ...], form: str,
 ) -> int:  # fmt: skip
     """Judge every declared half of one tree. Reads only: nothing is written, imported or run."""
+    from stackctl.census.helper import assisted
     from stackctl.census.memo import Memo
     from stackctl.census.verify import verify
     from stackctl.trees.release import release_of
@@ -47,8 +48,8 @@ def command(
             tree = GitTree(repository, at)
             found = release_of(tree, release)
             stock = stock_tree(repository, found, upstream)
-        with Memo() as memo:
-            report = verify(stack, tree, found, stock, memo.judge, entries)
+        with Memo() as memo, assisted(memo, stack, entries, tree, stock, found) as judge:
+            report = verify(stack, tree, found, stock, judge, entries)
     render(report, form)
     return report.exit
 

@@ -13,7 +13,7 @@ from stackctl.plants.errors import Unplantable
 from stackctl.plants.kind import Example, Judgement, Kind, Option
 from stackctl.plants.layout import WIDTH, lay_out
 from stackctl.plants.layout import call as bracket
-from stackctl.plants.module import Module, is_name, parse_expression, same
+from stackctl.plants.module import Module, is_name, parse_expression, same, words
 from stackctl.plants.render import Place
 from stackctl.plants.view import View, host_of
 
@@ -81,6 +81,11 @@ class Argument(Kind):
             return Judgement(Verdict.INTACT, **where)
         message = f"`{plant.options['call']}` is given `{ast.unparse(found)}` as {name}, not `{plant.options['value']}`"
         return Judgement(Verdict.LOST, message, **where)
+
+    def words(self, plant: Plant) -> frozenset[str]:
+        keyword = plant.options.get("keyword")
+        names = words(ast.unparse(_template(plant.options["value"]))) - {f"__{_HOLE}__"}
+        return names | {keyword} if keyword else names
 
     def leftover(self, plant: Plant, entry: Entry, view: View) -> bool:
         if "{value}" not in plant.options["value"]:

@@ -12,7 +12,7 @@ from stackctl.model.verdict import Verdict
 from stackctl.plants import edit
 from stackctl.plants.errors import Unplantable
 from stackctl.plants.kind import Example, Judgement, Kind, Option
-from stackctl.plants.module import DEFINITIONS, Module, parse_statements, same, start_line
+from stackctl.plants.module import DEFINITIONS, Module, parse_statements, same, start_line, words
 from stackctl.plants.view import View, host_of
 
 _CODE = """def ours(self):
@@ -81,6 +81,9 @@ class Definition(Kind):
         if _comments(text) != _comments(self.code(plant)):
             return Judgement(Verdict.COMMENT_LOST, f"comments in `{name}` differ", path, found[0].lineno, symbol)
         return Judgement(Verdict.INTACT, path=path, line=found[0].lineno, symbol=symbol)
+
+    def words(self, plant: Plant) -> frozenset[str]:
+        return words(self.code(plant))
 
     def leftover(self, plant: Plant, entry: Entry, view: View) -> bool:
         return bool(self._ours(plant, view))

@@ -10,7 +10,7 @@ from stackctl.model.verdict import Verdict
 from stackctl.plants import edit
 from stackctl.plants.errors import Unplantable
 from stackctl.plants.kind import Example, Judgement, Kind, Option
-from stackctl.plants.module import Module, parse_statements
+from stackctl.plants.module import Module, parse_statements, words
 from stackctl.plants.view import View
 
 Name = tuple[str, str, str]  # (module, name imported from it or "", name bound)
@@ -42,6 +42,9 @@ class Import(Kind):
     def judge(self, plant: Plant, entry: Entry, view: View) -> Judgement:
         path = self.path(plant, view)
         return judge_import(view.module(path), plant.options["code"], path)
+
+    def words(self, plant: Plant) -> frozenset[str]:
+        return words(plant.options["code"])
 
     def leftover(self, plant: Plant, entry: Entry, view: View) -> bool:
         try:

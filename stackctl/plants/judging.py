@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from stackctl.model.stack import Disposition, Entry, Plant
@@ -29,7 +30,30 @@ def judge_plant(entry: Entry, plant: Plant, view: View) -> Judgement:
     found = raw_judgement(entry, plant, view)
     if due is None and found.verdict in (Verdict.HOST_GONE, Verdict.AMBIGUOUS):
         return Judgement(Verdict.NOT_DUE, f"due in {plant.releases}; its host is not in this tree yet", found.path, symbol=plant.symbol)
+    if found.verdict is Verdict.HOST_GONE and plant.symbol and (places := whereabouts(plant, view)):
+        found = replace(found, evidence=f"{plant.symbol} is defined in {', '.join(places)}")
     return _with_stock(entry, plant, view, found) if view.stock else found
+
+
+def whereabouts(plant: Plant, view: View) -> list[str]:
+    """The modules that define a host which is not where it was declared: where upstream may have moved it."""
+    home = view.path_of(plant.module)
+    if view.exists(home) and _defined_in(home, plant.symbol, view):
+        return []
+    view.seen["*"] = None  # a verdict on every file there is cannot be kept under a few of them
+    owner, _, leaf = plant.symbol.rpartition(".")
+    words = [rb"(?:class|def)\s+%b\b" % name.encode() for name in (leaf, owner.rpartition(".")[2]) if name]
+    patterns = [re.compile(word) for word in words]
+    paths = [path for path in view.tree.paths() if path.endswith(".py") and path.startswith(view.stack.source)]
+    near = [path for path in paths if view.exists(path) and all(p.search(view.read(path)) for p in patterns)]
+    return [path for path in near if _defined_in(path, plant.symbol, view)][:4]
+
+
+def _defined_in(path: str, symbol: str, view: View) -> bool:
+    try:
+        return symbol in view.module(path).hosts
+    except Unplantable:
+        return False
 
 
 def raw_judgement(entry: Entry, plant: Plant, view: View) -> Judgement:
@@ -47,7 +71,7 @@ def _with_stock(entry: Entry, plant: Plant, view: View, found: Judgement) -> Jud
     key = (entry.number, plant.id)
     if key not in view.stock.judged:
         before, view.stock.seen = view.stock.seen, {}
-        view.stock.judged[key] = (raw_judgement(entry, plant, view.stock), view.stock.seen)
+        view.stock.judged[key] = (_stock_judgement(entry, plant, view.stock), view.stock.seen)
         view.stock.seen = before
     stock, seen = view.stock.judged[key]
     view.stock.seen |= seen
@@ -60,6 +84,16 @@ def _with_stock(entry: Entry, plant: Plant, view: View, found: Judgement) -> Jud
     if symbols and all(defines(view.stock, symbol) for symbol in symbols):
         return _replaced(entry, plant, view, found, symbols)
     return found
+
+
+def _stock_judgement(entry: Entry, plant: Plant, stock: View) -> Judgement:
+    """The judgement on stock upstream, of which only "intact" counts; what is plainly not there is not read."""
+    if plant.kind == "tombstone" and "code" not in plant.options:
+        return Judgement(Verdict.NOT_JUDGED)
+    names = kind_of(plant, entry).words(plant)
+    if names and stock.lacks(stock.path_of(plant.module), names):
+        return Judgement(Verdict.LOST)
+    return raw_judgement(entry, plant, stock)
 
 
 def _replaced(entry: Entry, plant: Plant, view: View, found: Judgement, symbols: tuple[str, ...]) -> Judgement:

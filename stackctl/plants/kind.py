@@ -84,6 +84,10 @@ class Kind(ABC):
         """What is wrong with the declaration itself, beyond types and missing keys."""
         return []
 
+    def words(self, plant: Plant) -> frozenset[str]:
+        """Names that a module must hold if it holds this plant; none if only reading the module tells."""
+        return frozenset()
+
     def files(self, plant: Plant) -> list[str]:
         """The entry's own files that this plant uses, relative to the entry's folder."""
         return []

@@ -73,7 +73,7 @@ def load_stack(root: Path) -> Stack:
         upstream=table.get("upstream", ""), base=table.get("base", ""), source=table.get("source", "python"),
     )  # fmt: skip
     problems += _check_numbers(stack)
-    problems += _check_patches(stack)
+    problems += _check_patches(stack, _mentioned(root) if problems else b"")
     if problems:
         raise ManifestError(problems)
     return stack
@@ -131,7 +131,7 @@ def _entry(folder: Path, problems: list[Problem]) -> Entry | None:
         problems.append(Problem(path, 1, "an entry without a [[plant]] can be neither planted nor missed"))
     plants = tuple(_plants(table.get("plant", []), entry, lines, problems))
     entry = replace(entry, plants=plants)
-    problems += _check_files(entry, lines)
+    problems += _check_files(entry, lines, sound=len(plants) == len(table.get("plant", [])))
     return replace(entry, digest=_digest(table, entry))
 
 
@@ -307,8 +307,8 @@ def _check_numbers(stack: Stack) -> Iterator[Problem]:
             yield Problem(path, 1, f"on by default together with entries it excludes: {both}")
 
 
-def _check_files(entry: Entry, lines: Lines) -> Iterator[Problem]:
-    """Files that a plant names and that are not there, and files that no plant uses."""
+def _check_files(entry: Entry, lines: Lines, *, sound: bool) -> Iterator[Problem]:
+    """Files that a plant names and that are not there, and, if all plants are in order, files that none uses."""
     used = {"entry.toml", "rewrite.py", "README.md"}
     for index, plant in enumerate(entry.plants):
         for name in kind_of(plant, entry).files(plant):
@@ -320,18 +320,23 @@ def _check_files(entry: Entry, lines: Lines) -> Iterator[Problem]:
             if not inside or not (entry.folder / name).is_file():
                 message = f"plant {plant.id}: {name} {'is not there' if inside else 'is outside the entry'}"
                 yield Problem(entry.folder / "entry.toml", lines.of_plant(index), message)
-    for path in sorted(entry.folder.rglob("*")):
+    for path in sorted(entry.folder.rglob("*")) if sound else []:
         name = path.relative_to(entry.folder).as_posix()
         if path.is_file() and name not in used and "__pycache__" not in name:
             yield Problem(path, 1, "no plant uses this file")
 
 
-def _check_patches(stack: Stack) -> Iterator[Problem]:
+def _mentioned(root: Path) -> bytes:
+    """The text of every manifest: what a plant that is not in order names is not called unused as well."""
+    return b"\n".join(path.read_bytes() for path in (root / "entries").glob("*/entry.toml") if path.is_file())
+
+
+def _check_patches(stack: Stack, mentioned: bytes) -> Iterator[Problem]:
     """Patches that no plant uses."""
     used = {plant.options.get("patch") for entry in stack.entries for plant in entry.plants if plant.kind == "hunk"}
     folder = stack.root / "patches"
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if path.is_file() and not path.name.startswith(".") and path.name not in used and path.name != "README.md":
+        if path.is_file() and not path.name.startswith(".") and path.name not in {*used, "README.md"} and os.fsencode(path.name) not in mentioned:
             yield Problem(path, 1, "no plant uses this file")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stackctl.model.stack import Entry, Plant
@@ -44,6 +45,7 @@ class Reroute(Kind):
         "hop": Option(dict, "keyword arguments of the helper where upstream had a hop of its own"),
         "count": Option(int, "how many sites the host has; default 1"),
         "enclosing": Option(str, 'take only calls in a "comprehension", whole, or only others ("call")'),
+        "fallback": Option(str, "the helper where `through` is not bound in the module; it takes no `first`", code="expression"),
         "also": Option(list, "other helpers that count as this one, as patterns: '*._preprocess'"),
     }
     examples = (
@@ -138,7 +140,7 @@ class Reroute(Kind):
         judgement = self.judge(plant, entry, view)
         if judgement.verdict in (Verdict.AMBIGUOUS, Verdict.DUPLICATED):
             raise Unplantable(judgement.verdict, judgement.message, judgement.line)
-        _need_helper(plant, view, path)
+        plant = _with_helper(plant, view, path)
         while (todo := self._next(plant, view, path)) is not None:
             _rewrite(plant, view, path, *todo)
         module = view.module(path)
@@ -163,7 +165,7 @@ class Reroute(Kind):
 
 def _sites(plant: Plant, module: Module, host: Host) -> list[Site]:
     options = plant.options
-    throughs = (options["through"], *options.get("also", ()))
+    throughs = tuple(filter(None, (options["through"], options.get("fallback"), *options.get("also", ()))))
     return sites(module, host, options["call"], throughs, options.get("enclosing", ""))
 
 
@@ -200,11 +202,14 @@ def _count(plant: Plant, found: list[Site], host: Host, path: str) -> Judgement 
     return Judgement(Verdict.LOST, message, line=left.node.lineno, **where)
 
 
-def _need_helper(plant: Plant, view: View, path: str) -> None:
-    """A helper that is a plain name must be bound in the module, or the planted call would fail when it runs."""
+def _with_helper(plant: Plant, view: View, path: str) -> Plant:
+    """The plant with a helper that is there: a plain name must be bound, or the planted call would fail when it runs."""
     name = plant.options["through"]
-    if name.isidentifier() and name not in view.module(path).bound:
-        raise Unplantable(Verdict.UNDECIDED, f"`{name}` is not bound in {path}, so nothing can be sent through it")
+    if not name.isidentifier() or name in view.module(path).bound:
+        return plant
+    if fallback := plant.options.get("fallback"):
+        return replace(plant, options={**plant.options, "through": fallback, "first": ""})
+    raise Unplantable(Verdict.UNDECIDED, f"`{name}` is not bound in {path}, so nothing can be sent through it")
 
 
 def _uses_partial(site: Site) -> bool:

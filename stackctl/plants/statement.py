@@ -10,7 +10,7 @@ from stackctl.model.verdict import Verdict
 from stackctl.plants import edit
 from stackctl.plants.errors import Unplantable
 from stackctl.plants.kind import Example, Judgement, Kind, Option
-from stackctl.plants.module import Host, Module, parse_statements, same, start_line, statements, suites
+from stackctl.plants.module import Host, Module, parse_statements, same, start_line, statements, suites, words
 from stackctl.plants.view import View, host_of
 
 
@@ -82,6 +82,9 @@ class Statement(Kind):
             return Judgement(Verdict.MISPLACED, f"`{text}` is on the wrong side of its anchor", line=suite[here[0]].lineno, **where)
         return Judgement(Verdict.INTACT, line=suite[here[0]].lineno, **where)
 
+    def words(self, plant: Plant) -> frozenset[str]:
+        return words(textwrap.dedent(plant.options["code"]))
+
     def leftover(self, plant: Plant, entry: Entry, view: View) -> bool:
         """More copies than stock upstream has: upstream's own form may be this very statement."""
         try:
@@ -152,8 +155,11 @@ def _surplus(module: Module, plant: Plant, view: View) -> list[ast.stmt]:
 def _stock_copies(plant: Plant, view: View, wanted: ast.stmt) -> dict[str, list[ast.stmt]] | None:
     if view.stock is None:
         return None
+    path = view.stock.path_of(plant.module)
+    if view.stock.lacks(path, words(ast.unparse(wanted))):
+        return {}
     try:
-        return _copies(view.stock.module(view.stock.path_of(plant.module)), wanted)
+        return _copies(view.stock.module(path), wanted)
     except Unplantable:
         return {}
 

@@ -14,6 +14,7 @@ from stackctl.plants.errors import Unplantable
 from stackctl.plants.kind import Example, Judgement, Kind, Option
 from stackctl.plants.module import Module, parse_statements, same, start_line, statements, suites
 from stackctl.plants.view import View
+from stackctl.trees.tree import read_all
 
 
 class Tombstone(Kind):
@@ -89,7 +90,7 @@ def _judge_code(plant: Plant, view: View) -> Judgement:
 
 def _judge_text(plant: Plant, view: View) -> Judgement:
     pattern = compiled(plant)
-    for path in files(plant, view):
+    for path in files(plant, view, pattern):
         if found := pattern.search(view.read(path)):
             line = view.read(path)[: found.start()].count(b"\n") + 1
             text = " ".join(found[0].decode(errors="replace").split())
@@ -110,15 +111,40 @@ def compiled(plant: Plant) -> re.Pattern[bytes]:
     return re.compile(rb"\s*".join(words))
 
 
-def files(plant: Plant, view: View) -> list[str]:
-    """The files that a text tombstone watches."""
-    patterns = plant.options.get("paths") or [f"{view.stack.source}/*.py" if view.stack.source else "*.py"]
-    exact = [path for path in patterns if not any(sign in path for sign in "*?[")]
-    if len(exact) == len(patterns):
-        return [path for path in exact if view.exists(path)]
+def files(plant: Plant, view: View, pattern: re.Pattern[bytes]) -> list[str]:
+    """The files that a text tombstone watches; where it names none, those of them that can hold the text."""
+    paths = _watched(plant, view)
+    if not any(sign in path for path in paths for sign in "*?["):
+        return [path for path in paths if view.exists(path)]
     view.seen.setdefault("*", view.whole)  # a verdict on every file there is cannot be kept under a few of them
-    every = dict.fromkeys([*view.tree.paths(), *view.changes])
-    return [path for path in every if any(fnmatchcase(path, pattern) for pattern in patterns) and view.exists(path)]
+    if (paths, pattern) not in view.scanned:
+        _scan(paths, {pattern, *_patterns_over(paths, view)}, view)
+    held = [path for path in view.scanned[paths, pattern] if path not in view.changes]
+    return held + [path for path, data in view.changes.items() if data is not None and _matches(path, paths)]
+
+
+def _watched(plant: Plant, view: View) -> tuple[str, ...]:
+    return tuple(plant.options.get("paths") or [f"{view.stack.source}/*.py" if view.stack.source else "*.py"])
+
+
+def _matches(path: str, paths: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(path, pattern) for pattern in paths)
+
+
+def _patterns_over(paths: tuple[str, ...], view: View) -> set[re.Pattern[bytes]]:
+    """What all the stack's tombstones look for in these files: they are to be read once, not once for each."""
+    plants = (plant for entry in view.stack.entries for plant in entry.plants if plant.kind == "tombstone")
+    return {compiled(plant) for plant in plants if "code" not in plant.options and _watched(plant, view) == paths}
+
+
+def _scan(paths: tuple[str, ...], patterns: set[re.Pattern[bytes]], view: View) -> None:
+    """Note which files of the tree hold what, whatever is changed and not saved yet."""
+    for pattern in patterns:
+        view.scanned[paths, pattern] = []
+    for path, data in read_all(view.tree, [p for p in view.tree.paths() if view.tree.is_file(p) and _matches(p, paths)]):
+        for pattern in patterns:
+            if pattern.search(data):
+                view.scanned[paths, pattern].append(path)
 
 
 def _found(module: Module, plant: Plant) -> ast.stmt | None:

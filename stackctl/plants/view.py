@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stackctl.trees.release import Release
     from stackctl.trees.tree import Tree
 
-_ROOM = 2_500_000  # characters of parsed source that are held; a parsed one takes thirty times that in bytes
+_ROOM = 1_500_000  # characters of parsed source that are held; a parsed one takes thirty times that in bytes
 
 
 class View:
@@ -31,6 +31,7 @@ class View:
         self.release = release
         self.stock = stock
         self.judged: dict[tuple[int, str], Any] = {}  # of a stock view, whose tree never changes
+        self.scanned: dict[Any, list[str]] = {}  # what tombstones found in the tree, changes aside
         self.changes: dict[str, bytes | None] = {}
         self.seen: dict[str, str | None] = {}
         self._edited: dict[str, Module] = {}
@@ -58,6 +59,15 @@ class View:
         """The bytes of a file that exists."""
         changed = self.changes.get(path)
         return self.tree.read(path) if changed is None else changed
+
+    def lacks(self, path: str, names: frozenset[str]) -> bool:
+        """Whether a file cannot hold code with these names: told by its bytes, which is cheaper than parsing it."""
+        if not names or not self.exists(path):
+            return False
+        data = self.read(path)
+        # In other encodings, and in letters that Python normalises, a name can be spelt in other bytes.
+        plain = data.isascii() and b"coding" not in b"".join(data.split(b"\n", 2)[:2])
+        return plain and not all(name.encode() in data for name in names)
 
     def write(self, path: str, data: bytes | None) -> None:
         """Keep a changed file; None removes it. Refuses to write through a symlink."""

@@ -7,6 +7,7 @@ diff drivers never run.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
@@ -86,17 +87,33 @@ class _Reader:
 
     def read(self, name: str) -> bytes:
         """The bytes of one object. Raises StackctlError if it is not there."""
-        pipe, answer = self._process.stdin, self._process.stdout
-        assert pipe is not None and answer is not None
+        return next(self.read_many([name]))
+
+    def read_many(self, names: Iterable[str]) -> Iterator[bytes]:
+        """The bytes of many objects, asked for some at a time: waiting for each answer takes as long as reading it."""
+        rest = iter(names)
+        while some := list(itertools.islice(rest, 100)):  # their names fit a pipe's buffer, so that neither side waits
+            self._ask(some)
+            found = [self._answer() for _ in some]
+            if None in found:
+                raise StackctlError(
+                    f"object {some[found.index(None)]} is missing", str(self._folder),
+                    "the clone is partial or damaged: git fsck; git fetch --refetch",
+                )  # fmt: skip
+            yield from found  # type: ignore[misc]
+
+    def _ask(self, names: list[str]) -> None:
+        pipe = self._process.stdin
+        assert pipe is not None
         with contextlib.suppress(BrokenPipeError):
-            pipe.write(f"{name}\n".encode())
+            pipe.write("".join(f"{name}\n" for name in names).encode())
             pipe.flush()
+
+    def _answer(self) -> bytes | None:
+        answer = self._process.stdout
+        assert answer is not None
         head = answer.readline().split()
-        if len(head) != 3:
-            raise StackctlError(
-                f"object {name} is missing", str(self._folder), "the clone is partial or damaged: git fsck; git fetch --refetch"
-            )
-        return answer.read(int(head[2]) + 1)[:-1]
+        return answer.read(int(head[2]) + 1)[:-1] if len(head) == 3 else None
 
     def __del__(self) -> None:
         process = self.__dict__.get("_process")
@@ -175,8 +192,8 @@ class Repository:
 
     def blobs(self, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """The bytes of many blobs, in the order asked for."""
-        for blob in ids:
-            yield blob, self.blob(blob)
+        names = list(ids)
+        yield from zip(names, self._reader.read_many(names), strict=True)
 
     def write_blob(self, data: bytes) -> str:
         """Store bytes as they are (no filter, no newline conversion) and return their blob id."""

@@ -72,6 +72,16 @@ class GitTree:
         return self.repository.blob(self._files[path].blob)
 
 
+def read_all(tree: Tree, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """(path, bytes) of many files of a tree, in the order asked for."""
+    if not isinstance(tree, GitTree):
+        yield from ((path, tree.read(path)) for path in paths)
+        return
+    wanted = list(paths)
+    for path, (_, data) in zip(wanted, tree.repository.blobs(map(tree.blob, wanted)), strict=True):
+        yield path, data
+
+
 class FolderTree:
     """A folder on disk. `.git` is left out; a symlink is an entry of its own and never followed."""
 

@@ -29,14 +29,14 @@ def lost_comments(context: Context) -> Iterator[Finding]:
         lost = texts["ours"] - texts["merged"] - removed
         gone: dict[str, list[Fact]] = defaultdict(list)
         for fact in has["ours"]:
-            if lost[fact.text] > 0 and _host_stands(context, path, fact.host):
+            if lost[fact.text] > 0 and _host_stands(context, path, fact.host) and not _goes_along(context, path, fact):
                 lost[fact.text] -= 1
                 gone[fact.host].append(fact)
         for host, facts in gone.items():
             shown = facts[0].text if len(facts[0].text) <= _SHOWN else f"{facts[0].text[:_SHOWN]}..."
             more = f" and {len(facts) - 1} more lines" if len(facts) > 1 else ""
             yield Finding(
-                Verdict.COMMENT_LOST, f"the comment `# {shown}`{more} is gone", path, 0, host,
+                Verdict.COMMENT_LOST, f"the comment `# {shown}`{more} is gone", path, _line(context, path, host), host,
                 evidence=f"ours has it at line {facts[0].line}, upstream did not remove it",
             )  # fmt: skip
 
@@ -50,6 +50,17 @@ def _may_have_lost(context: Context, path: str) -> bool:
 def _comments(context: Context, side: str, path: str) -> list[Fact]:
     source = context.sides.source(side, path)
     return read_comments(source, host_ranges(context.sides.facts(side, path))) if source else []
+
+
+def _goes_along(context: Context, path: str, comment: Fact) -> bool:
+    """Whether the half right below a comment was lost, adopted or rewritten: then that is the finding."""
+    below = min((f.line for f in context.sides.facts("ours", path) if f.line >= comment.line), default=0)
+    return (path, below) in context.unsettled
+
+
+def _line(context: Context, path: str, host: str) -> int:
+    """The line in merged of the definition a comment belonged to."""
+    return next((first for first, _, name in host_ranges(context.sides.facts("merged", path)) if name == host), 0)
 
 
 def _host_stands(context: Context, path: str, host: str) -> bool:

@@ -18,9 +18,11 @@ Test = Callable[[World, str], bool | None]
 class Context:
     """The merged tree against the sides it came from."""
 
-    def __init__(self, sides: Sides, moves: dict[str, Moves]) -> None:
+    def __init__(self, sides: Sides, moves: dict[str, Moves], unsettled: frozenset[tuple[str, int]] = frozenset()) -> None:
         self.sides = sides
         self.moves = moves
+        # (path, line in ours) of the halves of ours that are not simply intact
+        self.unsettled = unsettled
         self.merged = World(sides.merged, sides.cache)
         self.ours = World(sides.ours, sides.cache)
         self.theirs = World(sides.theirs, sides.cache)

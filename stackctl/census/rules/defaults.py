@@ -23,7 +23,8 @@ def changed_defaults(context: Context) -> Iterator[Finding]:
     readers = _readers(context)
     for path in _candidates(context, set(readers)) if readers else ():
         for fact, name, old, new in _changed(context, path):
-            for reader, host in readers.get(name, [])[:1]:
+            reached = [item for item in readers.get(name, ()) if _reaches(context, item[0], path)]
+            for reader, host in reached[:1]:
                 yield Finding(
                     Verdict.DEFAULT_CHANGED,
                     f"upstream changed the default of `{name}` from {old} to {new}; {reader} relies on it",
@@ -36,6 +37,13 @@ def _candidates(context: Context, names: set[str]) -> Iterator[str]:
     for path, assigned in _assigned(context).items():
         if path in context.sides.merged and path in context.sides.ours and names & set(assigned):
             yield path
+
+
+def _reaches(context: Context, reader: str, path: str) -> bool:
+    """Whether a file that reads an attribute can have it from `path`: it imports from there, or is there."""
+    names = context.merged.names(reader)
+    modules = (context.merged.module(item.module, reader, item.level) for item in (names.imports if names else ()))
+    return reader == path or path in modules
 
 
 def _assigned(context: Context) -> dict[str, list[str]]:

@@ -1,0 +1,68 @@
+"""`stackctl explain WORD`: the page on one verdict, or the documentation of one plant kind."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import sys
+from importlib.resources import files
+
+import click
+
+from stackctl.model.errors import StackctlError
+from stackctl.model.verdict import Verdict
+
+
+@click.command("explain")
+@click.argument("word", required=False)
+def command(word: str | None) -> int:
+    """Explain a verdict (lost, shadowed, ...) or a plant kind; without a word, list them."""
+    if word is None:
+        click.echo("verdicts:    " + " ".join(sorted(Verdict)))
+        click.echo("plant kinds: " + " ".join(sorted(_kinds())))
+        return 0
+    _show(page_of(word))
+    return 0
+
+
+def page_of(word: str) -> str:
+    """The Markdown page on `word`. Raises StackctlError, with the nearest word, for one that has none."""
+    name = word.strip().lower().replace("_", "-")
+    if name in set(Verdict):
+        return (files("stackctl.census") / "explain" / f"{name}.md").read_text(encoding="utf-8")
+    kinds = _kinds()
+    if name in kinds:
+        return _kind_page(name, kinds[name])
+    known = [*Verdict, *kinds]
+    near = difflib.get_close_matches(name, known, 1)
+    raise StackctlError(
+        f"nothing is called {word!r}", hint=f"did you mean {near[0]!r}?" if near else "see: stackctl explain"
+    )
+
+
+def _kinds() -> dict[str, object]:
+    """The plant kinds by name."""
+    from stackctl.plants.registry import kinds
+
+    return dict(kinds())
+
+
+def _kind_page(name: str, kind: object) -> str:
+    """What a kind's module and class say about it."""
+    module = inspect.getdoc(inspect.getmodule(type(kind))) or ""
+    return f"# {name}\n\n{module}\n\n{inspect.getdoc(type(kind)) or ''}\n"
+
+
+def _show(page: str) -> None:
+    """Rendered at a terminal, plain Markdown elsewhere."""
+    if not sys.stdout.isatty():
+        click.echo(page)
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    Console().print(Markdown(page))
+
+
+if __name__ == "__main__":
+    raise SystemExit(command(standalone_mode=False))
