@@ -8,15 +8,16 @@ from dataclasses import dataclass
 
 from stackctl.carry import transaction
 from stackctl.carry.planting import Judge, Outcome, plant_entries
+from stackctl.carry.transaction import Step
 from stackctl.model.errors import StackctlError
 from stackctl.model.stack import Entry, Stack
 from stackctl.model.verdict import Verdict
 from stackctl.plants.judging import is_bad, judge_plant
 from stackctl.plants.view import View
 from stackctl.trees.git import Repository
-from stackctl.trees.release import Release, release_of
+from stackctl.trees.release import NO_RELEASE, Release, release_of
 from stackctl.trees.stock import stock_tree
-from stackctl.trees.tree import GitTree
+from stackctl.trees.tree import GitTree, OverlayTree, Tree
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,32 @@ class Run:
     start: str
     tip: str
     stock: str | None
+    mended: tuple[str, ...] = ()
 
     @property
     def commits(self) -> int:
         """How many commits were made."""
-        return sum(bool(outcome.changes) for outcome in self.outcomes) if self.tip != self.start else 0
+        planted = sum(bool(outcome.changes) for outcome in self.outcomes)
+        return planted + bool(self.mended) if self.tip != self.start else 0
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What one run is to do: where it starts, the branch it moves (`old`: its tip now, None if it is new).
+
+    `mend` is a commit to make first: halves that no entry declares.
+    """
+
+    stack: Stack
+    repository: Repository
+    start: str
+    stock: GitTree | None
+    release: Release
+    branch: str
+    old: str | None
+    entries: Sequence[Entry]
+    verb: str
+    mend: Step | None = None
 
 
 def default_branch(stack: Stack, release: Release) -> str:
@@ -57,28 +79,33 @@ def apply(
             raise StackctlError(
                 f"branch {name} is there and does not stand on {onto}", str(repository.path), "name another: --branch NAME"
             )
-        return _run(stack, repository, old or base, stock, found, name, old, entries, "Plants", dry_run, checkout, judge)
+        chosen = stack.entries if entries is None else entries
+        job = _Job(stack, repository, old or base, stock, found, name, old, chosen, "Plants")
+        return _run(job, dry_run=dry_run, checkout=checkout, judge=judge)
 
 
 def replant(
     stack: Stack, repository: Repository, at: str, *, branch: str | None = None, entries: Sequence[Entry] | None = None,
     release: str | None = None, upstream: str | None = None, dry_run: bool = False, checkout: bool = False, judge: Judge = judge_plant,
+    mend: Step | None = None,
 ) -> Run:  # fmt: skip
-    """Make the stack whole at `at`, in commits on that branch, or on `branch` made from it."""
+    """Make the stack whole at `at`, in commits on that branch, or on `branch` made from it; `mend` comes first."""
     start = repository.resolve(at)
     is_branch = repository.exists(f"refs/heads/{at}")
     if branch is None and not is_branch:
         raise StackctlError(f"{at} is not a branch", str(repository.path), "name one to write: --branch NAME")
     name = branch or at
     tree = GitTree(repository, start)
-    found = release_of(tree, release)
+    chosen = stack.entries if entries is None else entries
+    found = release_of(tree, release) if chosen else NO_RELEASE
     with _lock(repository, dry_run):
         transaction.check_branch(repository, name, checkout=checkout or dry_run)
         old = repository.resolve(f"refs/heads/{name}") if repository.exists(f"refs/heads/{name}") else None
         if old and old != start:
             raise StackctlError(f"branch {name} is there already", str(repository.path), "name another: --branch NAME")
         stock = stock_tree(repository, found, upstream)
-        return _run(stack, repository, start, stock, found, name, old, entries, "Replants", dry_run, checkout, judge)
+        job = _Job(stack, repository, start, stock, found, name, old, chosen, "Replants", mend)
+        return _run(job, dry_run=dry_run, checkout=checkout, judge=judge)
 
 
 def _lock(repository: Repository, dry_run: bool) -> contextlib.AbstractContextManager[None]:
@@ -86,24 +113,30 @@ def _lock(repository: Repository, dry_run: bool) -> contextlib.AbstractContextMa
     return contextlib.nullcontext() if dry_run else transaction.locked(repository)
 
 
-def _run(
-    stack: Stack, repository: Repository, start: str, stock: GitTree | None, release: Release, branch: str,
-    old: str | None, entries: Sequence[Entry] | None, verb: str, dry_run: bool, checkout: bool, judge: Judge,
-) -> Run:  # fmt: skip
-    view = View(GitTree(repository, start), stack, release, View(stock, stack, release) if stock else None)
-    outcomes = plant_entries(stack.entries if entries is None else entries, view, judge)
-    tip = start
-    if not dry_run:
-        steps = transaction.steps_of(outcomes, stack, verb, str(release))
-        tip = transaction.write_commits(repository, start, view.tree, steps)
-        pending = _pending(outcomes, transaction.load_pending(repository, branch), old, tip)
-        if pending:  # first, so that a branch that has moved can be taken back
-            transaction.save_pending(repository, branch, pending)
-        if tip != old:
-            transaction.move_branch(repository, branch, tip, old, checkout=checkout)
-        if not pending:
-            transaction.save_pending(repository, branch, None)
-    return Run(tuple(outcomes), release, branch, start, tip, stock.label if stock else None)
+def _run(job: _Job, *, dry_run: bool, checkout: bool, judge: Judge) -> Run:
+    tree: Tree = GitTree(job.repository, job.start)
+    if job.mend:
+        tree = OverlayTree(tree, job.mend.changes)
+    stock = View(job.stock, job.stack, job.release) if job.stock else None
+    outcomes = plant_entries(job.entries, View(tree, job.stack, job.release, stock), judge)
+    mended = tuple(sorted(job.mend.changes)) if job.mend else ()
+    tip = job.start if dry_run else _write(job, tree, outcomes, checkout)
+    return Run(tuple(outcomes), job.release, job.branch, job.start, tip, job.stock.label if job.stock else None, mended)
+
+
+def _write(job: _Job, tree: Tree, outcomes: Sequence[Outcome], checkout: bool) -> str:
+    """Commit what was planted, move the branch, keep what is pending; return the new tip."""
+    repository, branch, old = job.repository, job.branch, job.old
+    steps = [*filter(None, [job.mend]), *transaction.steps_of(outcomes, job.stack, job.verb, str(job.release))]
+    tip = transaction.write_commits(repository, job.start, tree, steps)
+    pending = _pending(outcomes, transaction.load_pending(repository, branch), old, tip)
+    if pending:  # first, so that a branch that has moved can be taken back
+        transaction.save_pending(repository, branch, pending)
+    if tip != old:
+        transaction.move_branch(repository, branch, tip, old, checkout=checkout)
+    if not pending:
+        transaction.save_pending(repository, branch, None)
+    return tip
 
 
 def _pending(

@@ -141,7 +141,7 @@ class _Planter:
     def _fresh(self) -> View | None:
         """Stock upstream with the same entries planted on it."""
         stock = self.view.stock
-        if stock is None:
+        if stock is None or stock.tree is self.view.tree:  # this is that planting: nothing can mend it
             return None
         fresh = View(stock.tree, stock.stack, stock.release, stock)
         plant_entries(self.entries, fresh, self.judge)

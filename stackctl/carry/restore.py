@@ -263,6 +263,8 @@ def _blocks(
             continue
         start, end, new = here[0] + i1, here[0] + i2, two[j1:j2]
         yield _joined(mine, start, end, new)
+        if surplus := unwanted & set(range(start, end)):
+            yield "".join(line for number, line in enumerate(mine) if number not in surplus)
         part = _only_wanted(two, j1, j2, {line - there[0] for line in wanted})
         if tag == "replace":
             yield _joined(mine, start, start, new)

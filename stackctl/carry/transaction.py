@@ -154,7 +154,7 @@ def _unlock(repository: Repository, plan: Mapping[str, str]) -> None:
     written = _journal(repository).stat().st_mtime
     folder = Path(Repository(Path(plan["folder"])).text("rev-parse", "--absolute-git-dir")) if plan["folder"] else repository.git_dir
     for lock in (repository.git_dir / f"{plan['ref']}.lock", folder / "HEAD.lock", repository.git_dir / "HEAD.lock"):
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             ours = f"{plan['new']}\n".encode().startswith(lock.read_bytes())
             if ours and -1 < lock.stat().st_mtime - written < _KILLED_WITHIN:
                 lock.unlink()

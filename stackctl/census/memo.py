@@ -6,7 +6,6 @@ import contextlib
 import json
 import sqlite3
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -33,6 +32,7 @@ class Memo:
         self._path = path or cache_folder() / "verdicts.sqlite"
         self._store: sqlite3.Connection | None = None
         self._known: dict[str, list[tuple[list[Files], Judgement]]] = {}
+        self._asked: set[str] = set()
         self._new: list[tuple[str, str, str]] = []
         self._code = digest([code_stamp(), sys.version])
         self.missed = 0  # how many verdicts were not known
@@ -79,21 +79,31 @@ class Memo:
         return None
 
     def _key(self, entry: Entry, plant: Plant, view: View) -> str:
+        return f"{self._prefix(entry, view)}:{plant.id}"
+
+    def _prefix(self, entry: Entry, view: View) -> str:
+        """What all verdicts on one entry depend on beside the files."""
         made_from = (entry.digest, entry.number, view.stack.source, str(view.release), view.stock is not None)
         if made_from not in self._keys:
             self._keys[made_from] = digest([self._code, *made_from])
-        return f"{self._keys[made_from]}:{plant.id}"
+        return self._keys[made_from]
 
     def _rows(self, key: str) -> list[tuple[list[Files], Judgement]]:
         """What is kept under a key. What was not there a moment ago is looked for again: a helper may write it."""
-        if not self._known.get(key):
-            self._known[key] = list(self._stored(key))
-        return self._known[key]
+        prefix = key.partition(":")[0]
+        if prefix not in self._asked:
+            self._asked.add(prefix)
+            self._read("key > ? AND key < ?", f"{prefix}:", f"{prefix};")  # a whole entry's: one question, not ten
+        elif not self._known.get(key):
+            self._read("key = ?", key)
+        return self._known.get(key, [])
 
-    def _stored(self, key: str) -> Iterator[tuple[list[Files], Judgement]]:
+    def _read(self, where: str, *values: str) -> None:
+        if self._store is None:
+            return
         with contextlib.suppress(sqlite3.Error, ValueError, TypeError, KeyError):
-            for files, verdict in self._store.execute("SELECT files, verdict FROM verdicts WHERE key = ?", (key,)) if self._store else ():
-                yield json.loads(files), _judgement(verdict)
+            for key, files, verdict in self._store.execute(f"SELECT key, files, verdict FROM verdicts WHERE {where}", values):
+                self._known.setdefault(key, []).append((json.loads(files), _judgement(verdict)))
 
     def _keep(self, key: str, files: list[Files], judgement: Judgement) -> None:
         self._known.setdefault(key, []).append((files, judgement))

@@ -12,13 +12,23 @@ _TOKEN = re.compile(
     r"""\w+|[-+*/%@&|^<>=!:]+|[^\w\s]""",
     re.DOTALL,
 )
+_WORD = re.compile(r"\\.|\w+|[^\w\s]")
+_LONG = 24
+_FEW = 4
 _PUNCTUATION = set("()[]{},:;")
 
 
 @lru_cache(maxsize=100_000)
 def tokens(text: str) -> tuple[str, ...]:
-    """The tokens of a normalised statement."""
-    return tuple(_TOKEN.findall(text))
+    """The tokens of a normalised statement; a text of several words gives its words.
+
+    Both sides may edit one long message or expected output, each in another line of it.
+    """
+    found: list[str] = []
+    for token in _TOKEN.findall(text):
+        inside = _WORD.findall(token) if token[-1] in "\"'" and len(token) > _LONG else ()
+        found.extend(inside if len(inside) > _FEW else (token,))
+    return tuple(found)
 
 
 @lru_cache(maxsize=100_000)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
+from stackctl.model.probe import EntryState, State
 from stackctl.model.report import EntryRow, Finding, LedgerRow, Report
 from stackctl.model.stack import Disposition, Entry, Plant, Stack
 from stackctl.model.verdict import EntryVerdict, Verdict
@@ -28,6 +30,31 @@ def verify(
     found = {(entry.number, plant.id): judge(entry, plant, view) for entry, plant in by_file(chosen)}
     judged = [(entry, [(plant, found[entry.number, plant.id]) for plant in entry.plants]) for entry in chosen]
     return report("verify", stack, judged, summary={"tree": tree.label, "release": str(release), "stock": stock.label if stock else None})
+
+
+def woken(report: Report, states: Mapping[int, EntryState]) -> Report:
+    """The report in the light of an environment's answers: a whole entry that does nothing there is inert.
+
+    Only whole entries: one with a lost half stays half, whatever waits for what.
+    """
+    rows = tuple(_woken(row, states[int(row.number)]) if int(row.number) in states else row for row in report.entries)
+    unsure = tuple(
+        Finding(Verdict.NOT_JUDGED, "whether this entry is active cannot be told", entry=row.number, evidence=states[int(row.number)].why)
+        for row in rows
+        if row.verdict is EntryVerdict.NOT_JUDGED and int(row.number) in states
+    )
+    summary = {**report.summary, "entries": dict(sorted(Counter(str(row.verdict) for row in rows).items()))}
+    return replace(report, entries=rows, findings=(*report.findings, *unsure), summary=summary)
+
+
+def _woken(row: EntryRow, state: EntryState) -> EntryRow:
+    if state.state is State.ACTIVE:
+        return row
+    note = "; ".join(filter(None, (row.note, f"{state.state}: {state.why}")))
+    if row.verdict is not EntryVerdict.WHOLE or state.state is State.DUE_AGAIN:
+        return replace(row, note=note)
+    verdict = EntryVerdict.NOT_JUDGED if state.state is State.NOT_JUDGED else EntryVerdict.INERT
+    return replace(row, verdict=verdict, note=note)
 
 
 def by_file(entries: Iterable[Entry]) -> list[tuple[Entry, Plant]]:

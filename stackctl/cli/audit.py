@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stackctl.cli.common import Settings, format_option, open_repository, render, status
+from stackctl.cli.common import FORMATS, Settings, format_option, open_repository, render, status
 
 if TYPE_CHECKING:
     from stackctl.census.merges import Merge
@@ -28,7 +28,7 @@ _SIDES = ("base", "ours", "theirs", "merged")
 @click.option("--swap", is_flag=True, help="With --merge or --since: ours is the second parent (the fork was merged into upstream).")
 @click.option("--repo", type=click.Path(path_type=Path), help="The Git repository of the refs; default: the cache that `upstream add` fills.")
 @click.option("--entry-pattern", metavar="REGEX", help="Finds the entry in a commit's subject; its first group, else the match, is the name.")
-@format_option("text", "json", "md")
+@format_option(*FORMATS)
 @click.pass_obj
 def command(
     settings: Settings,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+# What a report can be printed as.
+FORMATS = ("text", "json", "md", "sarif", "junit", "github")
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,14 @@ class Settings:
         from stackctl.plants.stacks import find_stack, open_stack
 
         return open_stack(find_stack(self.stack_dir or Path.cwd()))
+
+    def stack_or_none(self) -> Stack | None:
+        """The stack, None where none is named and there is none above the current folder."""
+        from stackctl.plants.stacks import STACK_FILE
+
+        folders = [Path.cwd().resolve(), *Path.cwd().resolve().parents]
+        known = self.stack_dir or any((folder / STACK_FILE).is_file() for folder in folders)
+        return self.stack() if known else None
 
     def say(self, message: str) -> None:
         """A message for the person at the terminal, on stderr."""
@@ -74,18 +85,25 @@ def chosen(stack: Stack, only: Sequence[int], without: Sequence[int]) -> list[En
 
 def render(report: Report, form: str) -> None:
     """Print a report on stdout, alone there."""
-    if form == "json":
-        from stackctl.reports.json import render_json
-
-        click.echo(render_json(report))
-    elif form == "md":
-        from stackctl.reports.markdown import render_markdown
-
-        click.echo(render_markdown(report))
-    else:
+    if form != "text":
+        click.echo(view(report, form))
+    elif sys.stdout.isatty() or os.environ.get("FORCE_COLOR"):
         from stackctl.reports.terminal import render_terminal
 
         render_terminal(report)
+    else:
+        from stackctl.reports.text import render_text
+
+        click.echo(render_text(report))
+
+
+def view(report: Report, form: str) -> str:
+    """A report as the text of one of FORMATS, all but "text"; its module is loaded when it is asked for."""
+    import importlib
+
+    name = {"md": "markdown"}.get(form, form)
+    made: str = getattr(importlib.import_module(f"stackctl.reports.{name}"), f"render_{name}")(report)
+    return made
 
 
 def show_progress(settings: Settings) -> bool:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 import sys
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 import click
 
 from stackctl.model.errors import StackctlError
 from stackctl.model.verdict import Verdict
+
+if TYPE_CHECKING:
+    from stackctl.plants.kind import Kind
 
 
 @click.command("explain")
@@ -32,7 +35,9 @@ def page_of(word: str) -> str:
         return (files("stackctl.census") / "explain" / f"{name}.md").read_text(encoding="utf-8")
     kinds = _kinds()
     if name in kinds:
-        return _kind_page(name, kinds[name])
+        from stackctl.reports.kinds import kind_page
+
+        return kind_page(kinds[name])
     known = [*Verdict, *kinds]
     near = difflib.get_close_matches(name, known, 1)
     raise StackctlError(
@@ -40,17 +45,11 @@ def page_of(word: str) -> str:
     )
 
 
-def _kinds() -> dict[str, object]:
+def _kinds() -> dict[str, Kind]:
     """The plant kinds by name."""
     from stackctl.plants.registry import kinds
 
     return dict(kinds())
-
-
-def _kind_page(name: str, kind: object) -> str:
-    """What a kind's module and class say about it."""
-    module = inspect.getdoc(inspect.getmodule(type(kind))) or ""
-    return f"# {name}\n\n{module}\n\n{inspect.getdoc(type(kind)) or ''}\n"
 
 
 def _show(page: str) -> None:

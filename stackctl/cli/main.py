@@ -21,6 +21,7 @@ COMMANDS = {
     "completion": ("stackctl.cli.completion", "Print the completion script of a shell."),
     "explain": ("stackctl.cli.explain", "Explain a verdict or a plant kind."),
     "list": ("stackctl.cli.list", "List the stack's entries."),
+    "probe": ("stackctl.cli.probe", "Ask an installed environment which entries are active in it."),
     "replant": ("stackctl.cli.replant", "Put lost halves back into a merged branch."),
     "show": ("stackctl.cli.show", "Show one entry with its plants."),
     "smoke": ("stackctl.cli.smoke", "Run real SGLang code from a planted tree."),

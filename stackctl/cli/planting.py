@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -10,18 +12,20 @@ from stackctl.cli.common import Settings, render
 
 if TYPE_CHECKING:
     from stackctl.carry.apply import Run
+    from stackctl.model.report import Finding
     from stackctl.model.stack import Stack
 
 
-def finish(settings: Settings, stack: Stack, run: Run, command: str, form: str, *, dry_run: bool) -> int:
-    """Print what a run did and return its exit code."""
+def finish(settings: Settings, stack: Stack, run: Run, command: str, form: str, *, dry_run: bool, left: Sequence[Finding] = ()) -> int:
+    """Print what a run did and return its exit code; `left` are findings that no entry declares."""
     from stackctl.census.verify import report
 
     summary = {
         "release": str(run.release), "branch": run.branch, "start": run.start, "tip": run.tip,
-        "commits": run.commits, "stock": run.stock, "dry_run": dry_run,
+        "commits": run.commits, "stock": run.stock, "dry_run": dry_run, "mended": list(run.mended),
     }  # fmt: skip
     result = report(command, stack, [(outcome.entry, outcome.judged) for outcome in run.outcomes], summary)
+    result = replace(result, findings=(*result.findings, *left))
     render(result, form)
     if form == "text":
         click.echo(_said(run, dry_run))
@@ -31,10 +35,11 @@ def finish(settings: Settings, stack: Stack, run: Run, command: str, form: str, 
 def _said(run: Run, dry_run: bool) -> str:
     changed = [outcome for outcome in run.outcomes if outcome.changes]
     if dry_run:
-        paths = sorted({path for outcome in changed for path in outcome.changes})
+        paths = sorted({path for outcome in changed for path in outcome.changes} | set(run.mended))
         return f"dry run: {len(paths)} files would change; nothing was written" + "".join(f"\n  {path}" for path in paths)
     if not run.commits:
         return f"branch {run.branch}: nothing to do"
     plants = sum(len(outcome.planted) for outcome in changed)
     commits = "1 commit" if run.commits == 1 else f"{run.commits} commits"
-    return f"branch {run.branch}: {plants} halves planted in {commits}, tip {run.tip[:12]}"
+    mended = f", {len(run.mended)} {'file' if len(run.mended) == 1 else 'files'} mended" if run.mended else ""
+    return f"branch {run.branch}: {plants} halves planted{mended} in {commits}, tip {run.tip[:12]}"

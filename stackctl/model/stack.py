@@ -77,7 +77,11 @@ class Plant:
 
 @dataclass(frozen=True)
 class Entry:
-    """One port we carry. `folder` is where its manifest and files are."""
+    """One port we carry. `folder` is where its manifest and files are.
+
+    `probes` names, by role, the questions in checks/probes that decide whether it does anything here: "active"
+    (all must hold), "inert" (none may hold), "due_again" (a port that was put off is due when all hold).
+    """
 
     number: int
     slug: str
@@ -94,6 +98,7 @@ class Entry:
     notes: str = ""
     decision: Mapping[str, Any] = field(default_factory=dict)
     adopted_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    probes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     digest: str = ""
 
     @property

@@ -42,6 +42,9 @@ class Verdict(StrEnum):
     UNPARSABLE = "unparsable"
     AMBIGUOUS = "ambiguous"
     UNDECIDED = "undecided"
+    UNDECLARED = "undeclared"
+    RULE = "rule"
+    STALE_BASELINE = "stale-baseline"
     NOT_DUE = "not-due"
     NOT_JUDGED = "not-judged"
 
@@ -74,6 +77,8 @@ _ERRORS = frozenset(
         Verdict.ADOPTED_IN_PART,
         Verdict.MARKER,
         Verdict.UNDECIDED,
+        Verdict.UNDECLARED,
+        Verdict.RULE,
         Verdict.UNPARSABLE,
     }
 )
@@ -85,6 +90,7 @@ _WARNINGS = frozenset(
         Verdict.SIBLING,
         Verdict.COMMENT_LOST,
         Verdict.AMBIGUOUS,
+        Verdict.STALE_BASELINE,
         Verdict.NOT_JUDGED,
     }
 )
@@ -110,6 +116,9 @@ _ACTIONS = {
     Verdict.COMMENT_LOST: "review",
     Verdict.UNPARSABLE: "review",
     Verdict.UNDECIDED: "review",
+    Verdict.UNDECLARED: "review",
+    Verdict.RULE: "review",
+    Verdict.STALE_BASELINE: "review",
     Verdict.NOT_JUDGED: "review",
 }
 

@@ -137,11 +137,11 @@ def _patch(path: Path) -> PatchSet:
 
 def _target(file: object) -> str:
     """The path that a patched file has afterwards (before, if the patch removes it)."""
-    name = _unquoted(file.source_file if file.is_removed_file else file.target_file)  # type: ignore[attr-defined]
+    name = unquoted(file.source_file if file.is_removed_file else file.target_file)  # type: ignore[attr-defined]
     return name.split("/", 1)[1] if name.startswith(("a/", "b/")) else name
 
 
-def _unquoted(name: str) -> str:
+def unquoted(name: str) -> str:
     """A name as Git writes it: in quotes, with C's escapes, if it holds more than plain characters."""
     data = name.encode("latin-1")
     if name.startswith('"') and name.endswith('"'):

@@ -27,12 +27,14 @@ _STACK_KEYS: dict[str, type] = {"name": str, "upstream": str, "base": str, "sour
 _ENTRY_KEYS: dict[str, type] = {
     "number": int, "title": str, "upstream": list, "disposition": str, "default": str, "switch": str,
     "requires": list, "excludes": list, "watch": list, "notes": str, "plant": list, "adopted_by": dict,
+    "probes": dict,
 }  # fmt: skip
 _DECISION_KEYS: dict[str, type] = {
     "reason": str, "remove_when": str, "url": str, "commit": str, "partial": bool,
     "blocked_by": str, "superseded_by": str, "evidence": str,
 }  # fmt: skip
-_ITEMS: dict[str, type] = {"upstream": str, "requires": int, "excludes": int, "watch": str, "adopted_by": list}
+_ITEMS: dict[str, type] = {"upstream": str, "requires": int, "excludes": int, "watch": str, "adopted_by": list, "probes": list}
+_PROBE_ROLES = ("active", "inert", "due_again")
 _PLANT_KEYS: dict[str, type] = {"id": str, "kind": str, "host": str, "releases": str, "unit": str, "adopted_with": str}
 
 
@@ -117,6 +119,7 @@ def _entry(folder: Path, problems: list[Problem]) -> Entry | None:
     elif isinstance(title, str) and len(title.splitlines()) > 1:  # it is a commit's subject
         problems.append(Problem(path, lines.of("title"), "the title must be one line"))
     disposition = _disposition(table, path, lines, problems)
+    problems += _check_probes(table, folder.parent.parent, path, lines)
     if len(problems) > before or match is None or disposition is None:
         return None
     entry = Entry(
@@ -126,6 +129,7 @@ def _entry(folder: Path, problems: list[Problem]) -> Entry | None:
         watch=tuple(table.get("watch", ())), notes=table.get("notes", ""),
         decision={key: table[key] for key in _DECISION_KEYS if key in table},
         adopted_by={unit: tuple(symbols) for unit, symbols in table.get("adopted_by", {}).items()},
+        probes={role: tuple(names) for role, names in table.get("probes", {}).items()},
     )  # fmt: skip
     if not table.get("plant"):
         problems.append(Problem(path, 1, "an entry without a [[plant]] can be neither planted nor missed"))
@@ -273,6 +277,24 @@ def _check_keys(table: Mapping[str, Any], known: Mapping[str, type], path: Path,
             problems.append(Problem(path, lines.of(key), f"{key} holds {bad[0]!r}, where {_TYPES[item]} is wanted"))
         elif key == "adopted_by" and (bad := [each for each in sum(value.values(), []) if not _is_symbol(each)]):
             problems.append(Problem(path, lines.of(key), f"adopted_by names {bad[0]!r}, which is not module:Class.function"))
+
+
+def _check_probes(table: Mapping[str, Any], root: Path, path: Path, lines: Lines) -> Iterator[Problem]:
+    """Roles that there are not, and probes that are not in checks/probes."""
+    roles, blocked_by = table.get("probes", {}), table.get("blocked_by", "")
+    if not isinstance(roles, dict) or not isinstance(blocked_by, str):
+        return  # said already
+    known = sorted(file.stem for file in (root / "checks" / "probes").glob("*.toml"))
+    for role, names in roles.items():
+        if role not in _PROBE_ROLES:
+            yield Problem(path, lines.of("probes"), f"probes has no role {role!r}{_near(role, _PROBE_ROLES)}")
+        for name in names if isinstance(names, list) else ():
+            if not isinstance(name, str):
+                yield Problem(path, lines.of("probes"), f"probes.{role} holds {name!r}, where text is wanted")
+            elif name not in known:
+                yield Problem(path, lines.of("probes"), f"no probe {name!r} in checks/probes{_near(name, known)}")
+    if blocked_by.startswith("probe ") and (name := blocked_by.removeprefix("probe ").strip()) not in known:
+        yield Problem(path, lines.of("blocked_by"), f"no probe {name!r} in checks/probes{_near(name, known)}")
 
 
 def _items(value: Any) -> list[Any]:

@@ -66,7 +66,7 @@ def _key(root: Path) -> str:
 
 def _words(root: Path) -> Iterator[bytes]:
     yield (root / STACK_FILE).read_bytes()
-    for name in ("entries", "patches"):
+    for name in ("entries", "patches", "checks/probes"):
         if (root / name).is_dir():
             yield from _below(os.fsencode(root / name))
 
@@ -104,5 +104,6 @@ def _entry(row: dict[str, Any], folder: Path) -> Entry:
         "disposition": Disposition(row["disposition"]),
         "plants": tuple(Plant(**plant) for plant in row["plants"]),
         "adopted_by": {unit: tuple(symbols) for unit, symbols in row["adopted_by"].items()},
+        "probes": {role: tuple(names) for role, names in row["probes"].items()},
     }
     return Entry(**{**row, **fields})

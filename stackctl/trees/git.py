@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from stackctl.model.errors import StackctlError
 
@@ -67,8 +68,7 @@ class Identity:
         return values
 
 
-@dataclass(frozen=True)
-class FileEntry:
+class FileEntry(NamedTuple):
     """One file of a tree: its mode ("100644", "100755", "120000" symlink, "160000" submodule) and blob id."""
 
     mode: str
@@ -175,11 +175,10 @@ class Repository:
         """Every file of the tree at `ref`, by path. Names that are not UTF-8 carry surrogate escapes."""
         output = self.run("ls-tree", "-r", "-z", "--full-tree", self.resolve(ref, "tree"))
         files = {}
-        for record in output.split(b"\0"):
+        for record in os.fsdecode(output).split("\0"):
             if record:
-                head, _, name = record.partition(b"\t")
-                mode, _, blob = head.split()
-                files[os.fsdecode(name)] = FileEntry(mode.decode(), blob.decode())
+                head, _, name = record.partition("\t")
+                files[name] = FileEntry(head[:6], head.rpartition(" ")[2])
         return files
 
     def blob(self, blob: str) -> bytes:

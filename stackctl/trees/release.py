@@ -45,6 +45,9 @@ class Release:
         return None if later and not self.exact else False
 
 
+NO_RELEASE = Release("0")  # of a tree that need not be SGLang's
+
+
 def parse_release(text: str) -> Release:
     """A release from what a person wrote or a version file holds; a local suffix is ignored."""
     from packaging.version import InvalidVersion, Version

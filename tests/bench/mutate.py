@@ -230,7 +230,7 @@ def _replant(outcome: Outcome, whole: Whole, harmed: list[Tree], report: Report,
     goals = [whole.sides[3].read(path), _mended(outcome.mutation.sides, path, whole, restore)]
     after = restore(harmed, report).get(path, data)
     outcome.restored = after in goals
-    outcome.damaged = after != data and not any(_same_meaning(after, goal) for goal in goals)
+    outcome.damaged = after not in (data, *goals) and not any(_same_meaning(after, goal) for goal in goals)
 
 
 _mends: dict[tuple[int, str, bool], bytes] = {}

@@ -205,9 +205,16 @@ def test_text_files_are_judged_by_lines():
 
 
 def test_python_that_does_not_parse_is_judged_by_lines_and_said_so():
-    base = 'def f(x):\n    return f"a {f"b {x}"} c"\n' if False else "def f(x):\n    return x ?? 1\n"
+    base = "def f(x):\n    return x ?? 1\n"
     ours = base.replace("1", "2")
     whole = audit(base, ours, base, ours)
     assert errors(whole) == []
     assert whole.summary()["judged_by_text"] == ["m.py"]
     assert ("lost", "f") in said(audit(base, ours, base, base))
+
+
+def test_both_edits_of_one_long_text_are_reconciled():
+    base = 'def test():\n    assert out() == (\n        "first line\\n"\n        "second line\\n"\n        "third line\\n"\n        "fourth line\\n"\n    )\n'
+    ours, theirs = base.replace("first line", "first new line"), base.replace('        "third line\\n"\n', "")
+    assert errors(audit(base, ours, theirs, ours.replace('        "third line\\n"\n', ""))) == []
+    assert said(audit(base, ours, theirs, theirs)) == {("lost", "test")}

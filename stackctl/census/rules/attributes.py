@@ -61,6 +61,9 @@ def _has(world: World, module: Found, name: str) -> bool:
 
 def _was_there(context: Context, path: str, dotted: str) -> bool:
     def there(world: World, path: str) -> bool | None:
+        names = world.names(path)
+        if names is None or not any(use.text == dotted for use in names.uses):
+            return None
         if world.resolve(path, dotted.rpartition(".")[0]) is None:
             return None
         return not _missing(world, path, dotted)
@@ -85,6 +88,9 @@ def _target(world: World, path: str, patch: Patch) -> Found | None:
 
 def _target_fell(context: Context, path: str, patch: Patch) -> bool:
     def there(world: World, path: str) -> bool | None:
+        names = world.names(path)
+        if names is None or not any(other[1:4] == patch[1:4] for other in names.patches):
+            return None
         if (found := _target(world, path, patch)) is not None:
             return _holds(world, found, patch.name)
         return False if patch.quoted and world.has_top(patch.target, path) else None

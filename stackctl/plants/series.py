@@ -1,0 +1,58 @@
+"""One patch of an imported series, carried by structure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stackctl.model.stack import Entry, Plant
+from stackctl.plants.hunk import Hunk
+from stackctl.plants.kind import Judgement, Option
+from stackctl.plants.view import View
+
+if TYPE_CHECKING:
+    from stackctl.carry.carrying import Carrier
+
+
+class Series(Hunk):
+    """One patch of an imported series: its halves are the difference between two states of the fork.
+
+    They are laid on another release by a three-way merge of whole files, then by structure. Where the
+    base release cannot be read (a folder, another repository), the patch is judged by its text, as a
+    hunk is.
+    """
+
+    name = "series"
+    summary = "one patch of an imported series, carried by structure"
+    options = {
+        **Hunk.options,
+        "base": Option(str, "the upstream commit or tag that the series stands on"),
+        "strip": Option(int, "how many leading folders of the patch's paths are not the tree's (default 1)"),
+        "leave_out": Option(list, "files of the patch that the base does not have and that are left out of it"),
+    }
+
+    def check(self, plant: Plant, entry: Entry) -> list[str]:
+        name = plant.options["patch"]
+        if "/" in name or "\\" in name or name in ("", ".", ".."):
+            return [f"patch {name!r} is not a file name in patches/"]
+        return [] if (entry.folder.parent.parent / "patches" / name).is_file() else [f"{name}: no such file in patches/"]
+
+    def judge(self, plant: Plant, entry: Entry, view: View) -> Judgement:
+        carrier = _carrier(plant, view)
+        return super().judge(plant, entry, view) if carrier is None else carrier.judge(plant, entry, view)
+
+    def plant(self, plant: Plant, entry: Entry, view: View) -> None:
+        carrier = _carrier(plant, view)
+        if carrier is None:
+            super().plant(plant, entry, view)
+        else:
+            carrier.plant(plant, entry, view)
+
+
+def _carrier(plant: Plant, view: View) -> Carrier | None:
+    """What carries the series onto the view's release. Imported late: carry stands above plants, and only a
+    stack that holds a series needs it."""
+    if "base" not in plant.options:
+        return None
+    from stackctl.carry.carrying import carrier_of
+
+    return carrier_of(plant.options["base"], view)

@@ -1,0 +1,109 @@
+"""What the audit found lost comes back as it was, and nothing else moves."""
+
+import pytest
+from tests.census.merging import audit, errors, trees
+
+from stackctl.carry.restore import restore, restore_audit
+from stackctl.carry.transplant import transplant
+
+BASE = '''"""A module."""
+
+import os
+from typing import (
+    Any,
+    List,
+)
+
+KNOWN = {
+    "a": 1,
+    "b": 2,
+}
+
+
+class Router:
+    """Sends."""
+
+    limit = 3
+
+    def send(self, request):
+        code = self.post(request)   # odd   spacing
+        return code
+
+    def post(self, request, tries=2):
+        if request.ok:
+            log(request)
+        return call(
+            request,
+            tries=tries,
+        )
+
+
+def last(x):
+    return x
+'''
+THEIRS = BASE.replace("limit = 3", "limit = 3\n    wait = 1").replace("def last(x):\n    return x", "def last(x, y=0):\n    return x + y")
+EDITS = {
+    "statement": ("        return code\n", "        # say so\n        self.note( code )\n        return code\n"),
+    "definition": ("    def post(", "    @traced\n    def note(self, code):\n        # why\n        self.last = code\n\n    def post("),
+    "keyword": ("            tries=tries,\n", "            tries=tries,\n            across=self.world,\n"),
+    "keyword on one line": ("self.post(request)", "self.post(request, tries=5)"),
+    "import": ("import os\n", "import os\nimport sys\n"),
+    "import of a name": ("    Any,\n", "    Any,\n    Dict,\n"),
+    "element": ('    "b": 2,\n', '    "b": 2,\n    # ours\n    "c": 3,\n'),
+    "branch": ("            log(request)\n", "            log(request)\n        elif request.late:\n            drop(request)\n"),
+    "around": ("            log(request)\n", "            with lock:\n                log(request)\n"),
+    "decorator": ("    def send(", "    @timed\n    def send("),
+    "parameter": ("tries=2):", "tries=2, world=None):"),
+    "base": ("class Router:", "class Router(Base):"),
+    "removal": ('    """Sends."""\n\n    limit = 3\n', '    """Sends."""\n'),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_it_comes_back_byte_for_byte(name):
+    ours = BASE.replace(*EDITS[name])
+    whole = THEIRS.replace(*EDITS[name])
+    if name == "removal":
+        whole = whole.replace("\n    limit = 3\n", "\n")
+    assert ours != BASE and whole != THEIRS
+    broken = trees(BASE, ours, THEIRS, THEIRS)
+    assert errors(audit(BASE, ours, THEIRS, whole)) == []
+    assert restore(broken)["m.py"].decode() == whole
+
+
+def test_a_whole_file_comes_back():
+    new = "def f():\n    return 1\n"
+    assert restore(trees({"m.py": BASE}, {"m.py": BASE, "n.py": new}, {"m.py": THEIRS}, {"m.py": THEIRS})) == {"n.py": new.encode()}
+
+
+def test_upstreams_lost_line_comes_back():
+    ours = BASE.replace(*EDITS["statement"])
+    merged = THEIRS.replace(*EDITS["statement"]).replace("    wait = 1\n", "")
+    assert restore(trees(BASE, ours, THEIRS, merged))["m.py"].decode() == THEIRS.replace(*EDITS["statement"])
+
+
+def test_both_edits_of_one_line_meet():
+    base, ours, theirs = (f"def f(x):\n    return step(x{more})\n" for more in ("", ", across=w", ", trace=t"))
+    after = restore(trees(base, ours, theirs, theirs)).get("m.py", b"").decode()
+    assert "across=w" in after and "trace=t" in after
+    assert errors(audit(base, ours, theirs, after)) == []
+
+
+def test_newlines_are_kept():
+    ours = BASE.replace(*EDITS["statement"])
+    four = [text.replace("\n", "\r\n") for text in (BASE, ours, THEIRS, THEIRS)]
+    assert restore(trees(*(t.encode() for t in four)))["m.py"].decode() == THEIRS.replace(*EDITS["statement"]).replace("\n", "\r\n")
+
+
+def test_what_has_no_place_is_left_and_named():
+    base = "def f(x):\n    a = 1\n    return a\n\n\ndef g():\n    return 2\n"
+    ours = base.replace("    a = 1\n", "    a = 1\n    b = a\n")
+    theirs = "def g():\n    return 2\n"
+    found = restore_audit(audit(base, ours, theirs, theirs))
+    assert found.changes == {}
+    assert [(left.path, left.symbol) for left in found.left] == [("m.py", "f")]
+
+
+def test_a_token_edit_is_carried_over():
+    assert list(transplant("f(a, b)", "f(a, b, k=1)", "f(a, c, b)", {0})) == ["f(a, c, b, k=1)"]
+    assert list(transplant("f(a)", "f(b)", "g(c)", {0})) == []
