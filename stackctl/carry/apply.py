@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stackctl.carry import transaction
-from stackctl.carry.planting import Judge, Outcome, plant_entries
+from stackctl.carry.by_half import carry_entries
+from stackctl.carry.planting import Judge, Outcome
 from stackctl.carry.transaction import Step
 from stackctl.model.errors import StackctlError
 from stackctl.model.stack import Entry, Stack
@@ -117,8 +118,9 @@ def _run(job: _Job, *, dry_run: bool, checkout: bool, judge: Judge) -> Run:
     tree: Tree = GitTree(job.repository, job.start)
     if job.mend:
         tree = OverlayTree(tree, job.mend.changes)
-    stock = View(job.stock, job.stack, job.release) if job.stock else None
-    outcomes = plant_entries(job.entries, View(tree, job.stack, job.release, stock), judge)
+    stack = replace(job.stack, entries=tuple(job.entries))  # a patch is laid on those before it that are planted, no others
+    stock = View(job.stock, stack, job.release) if job.stock else None
+    outcomes = carry_entries(job.entries, View(tree, stack, job.release, stock), judge)
     mended = tuple(sorted(job.mend.changes)) if job.mend else ()
     tip = job.start if dry_run else _write(job, tree, outcomes, checkout)
     return Run(tuple(outcomes), job.release, job.branch, job.start, tip, job.stock.label if job.stock else None, mended)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from stackctl.model.stack import Entry, Plant
@@ -28,6 +28,7 @@ class Outcome:
     entry: Entry
     judged: tuple[tuple[Plant, Judgement], ...]
     changes: dict[str, bytes | None]
+    modes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def planted(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from stackctl.carry import worktree
@@ -33,6 +33,7 @@ class Step:
 
     message: str
     changes: Mapping[str, bytes | None]
+    modes: Mapping[str, str] = field(default_factory=dict)
 
 
 def state_folder(repository: Repository) -> Path:
@@ -64,7 +65,7 @@ def locked(repository: Repository) -> Iterator[None]:
 
 def steps_of(outcomes: Sequence[Outcome], stack: Stack, verb: str, release: str) -> list[Step]:
     """One commit for each entry that changed something."""
-    return [Step(_message(outcome, stack, verb, release), outcome.changes) for outcome in outcomes if outcome.changes]
+    return [Step(_message(outcome, stack, verb, release), outcome.changes, outcome.modes) for outcome in outcomes if outcome.changes]
 
 
 def _message(outcome: Outcome, stack: Stack, verb: str, release: str) -> str:
@@ -86,16 +87,16 @@ def write_commits(repository: Repository, start: str, tree: Tree, steps: Sequenc
     tip = start
     with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=state_folder(repository)) as scratch:
         for step in steps:
-            entries = {path: _entry(repository, tree, path, data) for path, data in step.changes.items()}
+            entries = {path: _entry(repository, tree, path, data, step.modes.get(path)) for path, data in step.changes.items()}
             written = repository.write_tree(tip, entries, Path(scratch) / "index")
             tip = repository.commit(written, [tip], step.message)
     return tip
 
 
-def _entry(repository: Repository, tree: Tree, path: str, data: bytes | None) -> FileEntry | None:
+def _entry(repository: Repository, tree: Tree, path: str, data: bytes | None, mode: str | None) -> FileEntry | None:
     if data is None:
         return None
-    return FileEntry(tree.mode(path) if path in tree else "100644", repository.write_blob(data))
+    return FileEntry(mode or (tree.mode(path) if path in tree else "100644"), repository.write_blob(data))
 
 
 def move_branch(repository: Repository, branch: str, new: str, old: str | None, *, checkout: bool) -> None:

@@ -42,8 +42,7 @@ class Grouped:
 
 def group(sides: Sides, census: Census, judged: Iterable[Judged], entry_of: EntryOf = lambda item: "") -> Grouped:
     """Fold what goes with a lost file or definition into it, then group the rest by host."""
-    items = [item for item in (_soften(item) for item in judged) if item is not None]
-    items = _fold(items)
+    items = [item for item in (_soften(item) for item in _fold(list(judged))) if item is not None]
     grouped = Grouped()
     batches: dict[tuple, list[Judged]] = defaultdict(list)
     for item in items:
@@ -79,11 +78,7 @@ def _soften(item: Judged) -> Judged | None:
 def _fold(items: list[Judged]) -> list[Judged]:
     """Leave out what goes without saying once its file, definition or parameter is named."""
     files = {(item.side, item.key.path) for item in items if item.key.kind == "file"}
-    heads = {
-        (item.side, item.verdict in _MISSING, item.key.path, _symbol(item.key))
-        for item in items
-        if item.key.kind == "definition" and item.sign > 0 and (item.verdict in _MISSING or item.verdict is Verdict.INTACT)
-    }
+    heads = {(*fate, item.key.path, _symbol(item.key)) for item in items if item.key.kind == "definition" and (fate := _fate(item))}
     lost_parameters = {
         (item.key.path, item.key.host, item.key.text.lstrip("*"))
         for item in items
@@ -99,14 +94,23 @@ def _fold(items: list[Judged]) -> list[Judged]:
     return kept
 
 
-def _in_head(item: Judged, heads: set[tuple[str, bool, str, str]]) -> bool:
-    """Whether the definition around this half has the same fate and speaks for it."""
-    missing = item.verdict in _MISSING
-    if not missing and item.verdict is not Verdict.INTACT or item.sign < 0:
-        return False
-    host = item.key.host
-    while host:
-        if (item.side, missing, item.key.path, host) in heads:
+_Fate = tuple[str, str]
+
+
+def _fate(item: Judged) -> _Fate | None:
+    """Whose half it is, and whether it is missing, whole or back; None for what is told by itself."""
+    if item.sign < 0:
+        return (item.side, "back") if item.verdict in (Verdict.UPSTREAM_LOST, Verdict.RESURRECTED) else None
+    if item.verdict in _MISSING:
+        return item.side, "missing"
+    return (item.side, "whole") if item.verdict is Verdict.INTACT else None
+
+
+def _in_head(item: Judged, heads: set[tuple[str, str, str, str]]) -> bool:
+    """Whether a definition around this half has the same fate and speaks for it."""
+    fate, host = _fate(item), item.key.host
+    while fate and host:
+        if (*fate, item.key.path, host) in heads:
             return True
         host = host.rpartition(".")[0]
     return False

@@ -67,6 +67,21 @@ def find_moves(sides: Sides, side: str, other: str) -> Moves:
     return moves
 
 
+def relocated(sides: Sides) -> dict[str, str]:
+    """New path in merged to the path on the side that added the file: Git puts a new file of one side
+    into the folder that the other side renamed."""
+    new = [path for path, (base, ours, theirs, merged) in sides.differing.items() if merged and not (base or ours or theirs)]
+    found: dict[str, str] = {}
+    if not new:
+        return found
+    for path, (base, ours, theirs, merged) in sides.differing.items():
+        if not base and not merged and bool(ours) != bool(theirs):
+            target = closest_file(sides, "ours" if ours else "theirs", path, "merged", new)
+            if target and target not in found:
+                found[target] = path
+    return found
+
+
 def _touched(sides: Sides, path: str, other: str, side: str) -> bool:
     """Whether both sides changed this base file."""
     base = sides.blob("base", path)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from stackctl.census.delta import Census, Count, Key, is_trivial, may_repeat
-from stackctl.census.tokens import explained, kept_edit, likeness, replaced_by, words
+from stackctl.census.tokens import explained, kept_edit, likeness, replaced_by, same_but_pins, words
 from stackctl.facts.statements import Fact
 from stackctl.model.verdict import Verdict
 
@@ -54,6 +54,7 @@ class Survival:
         self._back: dict[str, dict[Key, int]] = {"ours": {}, "theirs": {}}
         self._extra: dict[Key, int] = {}
         self._twice: dict[Key, int] = {}
+        self._shared: set[Key] = set()
         self._vocabulary: dict[tuple[str, str], tuple[Counter[str], Counter[str]]] = {}
 
     def judge(self) -> list[Judged]:
@@ -127,6 +128,8 @@ class Survival:
         gone, new = self._words_of(OTHER[side], key.path)
         if kept_edit(old, key.text, yours, found.text):
             evidence = "both sides' changes are in one statement" if yours != old else "its tokens are all there"
+            if yours == old and words(found.text) - words(key.text) and not explained(key.text, found.text, gone, new):
+                self._note_unowned(found, key)
             return self._judge(key, side, Verdict.RECONCILED, evidence, instead=found.text, before=old)
         if explained(key.text, found.text, gone, new):
             return self._judge(key, side, Verdict.RECONCILED, "follows the other side's renames", instead=found.text)
@@ -142,11 +145,21 @@ class Survival:
             return self._judge(key, side, Verdict.LOST, evidence, before=old, instead=found.text)
         return self._judge(key, side, Verdict.ALTERED, f"merged has `{found.text}`", before=old, instead=found.text)
 
+    def _note_unowned(self, found: Key, key: Key) -> None:
+        """Say that a line of ours survived, and that somebody added to it while merging."""
+        if found in self._shared:
+            return  # the rest of it is another half's
+        more = _listing(words(found.text) - words(key.text))
+        fact = self.census.of(found, "merged")[-1]
+        self.judged.append(Judged(found, "merged", 1, Verdict.UNOWNED, f"{more} is on no side", fact))
+
     def _superseded(self, key: Key, side: str, old: str, yours: str) -> Judged:
         """Merged has the other side's text of the statement."""
         if kept_edit(old, key.text, yours, yours):
             verdict = Verdict.ADOPTED if side == "ours" else Verdict.RECONCILED
             return self._judge(key, side, verdict, f"`{yours}` holds every token of it", instead=yours)
+        if key.kind == "line" and side == "ours" and same_but_pins(key.text, yours):
+            return self._judge(key, side, Verdict.ADOPTED, f"upstream moved the same pin: `{yours}`", instead=yours)
         if side == "theirs":
             if old and replaced_by(old, yours, key.text):
                 return self._decided(key, side, f"ours replaced the same expression by `{yours}`", old)
@@ -354,6 +367,8 @@ class Survival:
                 if value >= score:
                     best, score = candidate, value
         if best is not None:
+            if not self._extra[best]:
+                self._shared.add(best)
             self._consume(best)
         return best
 

@@ -7,6 +7,8 @@ from collections import Counter
 from difflib import SequenceMatcher
 from functools import lru_cache
 
+from packaging.version import InvalidVersion, Version
+
 _TOKEN = re.compile(
     r"""[rbufRBUF]{0,2}(?:\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|"""
     r"""\w+|[-+*/%@&|^<>=!:]+|[^\w\s]""",
@@ -15,6 +17,7 @@ _TOKEN = re.compile(
 _WORD = re.compile(r"\\.|\w+|[^\w\s]")
 _LONG = 24
 _FEW = 4
+_PIN = re.compile(r"\b[0-9a-f]{12,}\b|\bv?\d+(?:\.\w+)*|[\"']")
 _PUNCTUATION = set("()[]{},:;")
 
 
@@ -52,11 +55,13 @@ def added(before: str, after: str) -> Counter[str]:
 def kept_edit(before: str, after: str, other: str, merged: str) -> bool:
     """Whether the edit before -> after survives in `merged`, given the other side's text.
 
-    Every token the edit added is there (beyond what the other side had anyway), and every token it
-    removed is gone, unless the other side holds it too.
+    Every token the edit added is there (beyond what the other side had anyway), every token it
+    removed is gone, unless the other side holds it too, and what nobody touched is there still.
     """
     base, mine, yours, found = words(before), words(after), words(other), words(merged)
     for token in mine | base:
+        if mine[token] == base[token] == yours[token] and found[token] < base[token]:
+            return False
         expected = mine[token] + yours[token] - base[token]
         if mine[token] > base[token] and found[token] < min(expected, max(mine[token], yours[token])):
             return False
@@ -80,6 +85,21 @@ def _spans(before: str, after: str) -> list[tuple[int, int]]:
     """The spans of `before`'s tokens that an edit changed; an insertion is an empty span."""
     matcher = SequenceMatcher(None, tokens(before), tokens(after), autojunk=False)
     return [(start, end) for tag, start, end, _, _ in matcher.get_opcodes() if tag != "equal"]
+
+
+def same_but_pins(mine: str, yours: str) -> bool:
+    """Whether two lines of a text file differ in nothing but pins (versions, hashes, quotes), and yours is no older."""
+    if _PIN.sub("#", mine) != _PIN.sub("#", yours):
+        return False
+    pairs = zip(_PIN.findall(mine), _PIN.findall(yours), strict=True)
+    return all(_no_older(one, other) for one, other in pairs if one != other)
+
+
+def _no_older(one: str, other: str) -> bool:
+    try:
+        return Version(other) >= Version(one)
+    except InvalidVersion:
+        return True
 
 
 def explained(mine: str, merged: str, gone: Counter[str], new: Counter[str]) -> bool:

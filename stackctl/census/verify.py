@@ -9,7 +9,7 @@ from dataclasses import replace
 from stackctl.model.probe import EntryState, State
 from stackctl.model.report import EntryRow, Finding, LedgerRow, Report
 from stackctl.model.stack import Disposition, Entry, Plant, Stack
-from stackctl.model.verdict import EntryVerdict, Verdict
+from stackctl.model.verdict import EntryVerdict, Level, Verdict
 from stackctl.plants.judging import is_bad, judge_plant
 from stackctl.plants.kind import Judgement
 from stackctl.plants.view import View
@@ -112,7 +112,7 @@ def _findings(entry: Entry, judged: Judged) -> list[Finding]:
     findings = [
         Finding(
             found.verdict, found.message + _left_out(left_out[plant.id]), found.path, found.line, found.symbol or plant.symbol,
-            str(entry.number), plant.id, found.evidence,
+            str(entry.number), plant.id, found.evidence, level=Level.ERROR if is_bad(found) else None,
         )
         for plant, found in bad
     ]  # fmt: skip

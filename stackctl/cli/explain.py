@@ -15,14 +15,18 @@ from stackctl.model.verdict import Verdict
 if TYPE_CHECKING:
     from stackctl.plants.kind import Kind
 
+# What is neither a verdict nor a kind, and has a page all the same.
+TOPICS = ("gate",)
+
 
 @click.command("explain")
 @click.argument("word", required=False)
 def command(word: str | None) -> int:
-    """Explain a verdict (lost, shadowed, ...) or a plant kind; without a word, list them."""
+    """Explain a verdict (lost, shadowed, ...), a plant kind or a topic; without a word, list them."""
     if word is None:
         click.echo("verdicts:    " + " ".join(sorted(Verdict)))
         click.echo("plant kinds: " + " ".join(sorted(_kinds())))
+        click.echo("topics:      " + " ".join(TOPICS))
         return 0
     _show(page_of(word))
     return 0
@@ -38,7 +42,9 @@ def page_of(word: str) -> str:
         from stackctl.reports.kinds import kind_page
 
         return kind_page(kinds[name])
-    known = [*Verdict, *kinds]
+    if name in TOPICS:
+        return (files("stackctl.cli") / "pages" / f"{name}.md").read_text(encoding="utf-8")
+    known = [*map(str, Verdict), *kinds, *TOPICS]
     near = difflib.get_close_matches(name, known, 1)
     raise StackctlError(
         f"nothing is called {word!r}", hint=f"did you mean {near[0]!r}?" if near else "see: stackctl explain"

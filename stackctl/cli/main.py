@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
 import os
 import sys
 from pathlib import Path
@@ -18,11 +19,16 @@ from stackctl.model.verdict import Exit
 COMMANDS = {
     "apply": ("stackctl.cli.apply", "Plant the stack on an upstream release, on a branch of its own."),
     "audit": ("stackctl.cli.audit", "Judge every half of a fork after a merge; no declarations needed."),
+    "check": ("stackctl.cli.check", "Run the stack's own rules on their examples and on a tree."),
     "completion": ("stackctl.cli.completion", "Print the completion script of a shell."),
     "explain": ("stackctl.cli.explain", "Explain a verdict or a plant kind."),
+    "gate": ("stackctl.cli.gate", "Judge a merge or pull request in CI: census, audit, markers, rules."),
+    "import": ("stackctl.cli.import_", "Make patches or commits entries of the stack."),
     "list": ("stackctl.cli.list", "List the stack's entries."),
+    "markers": ("stackctl.cli.markers", "Count the comments that a merge left for a later decision."),
     "probe": ("stackctl.cli.probe", "Ask an installed environment which entries are active in it."),
     "replant": ("stackctl.cli.replant", "Put lost halves back into a merged branch."),
+    "report": ("stackctl.cli.report", "Write the restart checklist, or the log of a merge."),
     "show": ("stackctl.cli.show", "Show one entry with its plants."),
     "smoke": ("stackctl.cli.smoke", "Run real SGLang code from a planted tree."),
     "upstream": ("stackctl.cli.upstream", "Turn SGLang releases from PyPI into a Git repository."),
@@ -62,6 +68,9 @@ def cli(ctx: click.Context, stack_dir: Path | None, quiet: bool) -> None:
 
 def main() -> None:
     """The program: run, and exit with the code of DESIGN section 6."""
+    for stream in (sys.stdout, sys.stderr):  # a name that is no text is printed, not raised over
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     # Syntax trees are many small objects and no cycles: the collector, as it is set, takes half of the time.
     gc.set_threshold(100_000, 50, 50)
     try:
@@ -97,7 +106,7 @@ def _bug(error: Exception) -> int:
     import tempfile
     import traceback
 
-    with tempfile.NamedTemporaryFile("w", prefix="stackctl-bug-", suffix=".txt", delete=False) as file:
+    with tempfile.NamedTemporaryFile("w", prefix="stackctl-bug-", suffix=".txt", delete=False, errors="backslashreplace") as file:
         file.write(f"stackctl {__version__}, Python {sys.version}\n{' '.join(sys.argv)}\n\n")
         traceback.print_exception(error, file=file)
     print(f"stackctl: a bug of ours: {type(error).__name__}: {error}\n  the traceback is in {file.name}", file=sys.stderr)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from stackctl.facts import names, statements
+from stackctl.facts import binding, names, statements
 from stackctl.facts.names import ModuleNames
 from stackctl.facts.statements import Fact
 from stackctl.trees.cache import cache_folder
@@ -113,25 +113,36 @@ def _open(path: Path) -> sqlite3.Connection | None:
     """The database, emptied if it is of another format or too large; None if it cannot be used."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(path, timeout=10)
-        database.execute("PRAGMA journal_mode = WAL")
+        database = sqlite3.connect(path, timeout=30)
         database.execute("PRAGMA synchronous = OFF")
-        with database:
-            _prepare(database, path)
+        if not _is_current(database, path):
+            database.execute("PRAGMA journal_mode = WAL")
+            with database:
+                _prepare(database, path)
         return database
     except (sqlite3.Error, OSError):
         return None
 
 
+def _is_current(database: sqlite3.Connection, path: Path) -> bool:
+    """Whether the file holds facts of this format already: then opening it writes, and locks, nothing."""
+    try:
+        return database.execute("SELECT format FROM about").fetchone() == (_FORMAT,) and path.stat().st_size <= _LIMIT
+    except sqlite3.OperationalError:
+        return False
+
+
 def _prepare(database: sqlite3.Connection, path: Path) -> None:
+    """Make the file an empty one of this format, unless another process has just done so."""
+    database.execute("BEGIN IMMEDIATE")
+    if _is_current(database, path):
+        return
     database.execute("CREATE TABLE IF NOT EXISTS about (format TEXT)")
-    row = database.execute("SELECT format FROM about").fetchone()
-    if row != (_FORMAT,) or path.stat().st_size > _LIMIT:
-        database.execute("DROP TABLE IF EXISTS facts")
-        database.execute("DELETE FROM about")
-        database.execute("INSERT INTO about VALUES (?)", (_FORMAT,))
+    database.execute("DROP TABLE IF EXISTS facts")
+    database.execute("DELETE FROM about")
+    database.execute("INSERT INTO about VALUES (?)", (_FORMAT,))
     database.execute(
-        "CREATE TABLE IF NOT EXISTS facts (kind TEXT, blob TEXT, data BLOB, PRIMARY KEY (kind, blob)) WITHOUT ROWID"
+        "CREATE TABLE facts (kind TEXT, blob TEXT, data BLOB, PRIMARY KEY (kind, blob)) WITHOUT ROWID"
     )
 
 
@@ -151,7 +162,7 @@ def _wake_statements(stored: Any) -> tuple[list[Fact], Problem | None]:
 
 def _read_names(data: bytes) -> Any:
     try:
-        return names.read_names(Source.decode(data)).pack()
+        return binding.read_names(Source.decode(data)).pack()
     except (SourceError, RecursionError):
         return False
 

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from stackctl.facts.names import dotted
+from stackctl.facts.binding import dotted
 from stackctl.trees.source import Source
 
 FORMAT = 1

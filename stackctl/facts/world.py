@@ -41,6 +41,7 @@ class World:
         self._exports: dict[str, set[str] | None] = {}
         self._found: dict[tuple[str, str], Found | None] = {}
         self._attributes: dict[tuple[str, str], dict[str, set[str]]] = {}
+        self._tops: dict[str, list[str]] = {}
         self._modules: dict[tuple[str, str], str] = {}
 
     def names(self, path: str) -> ModuleNames | None:
@@ -102,8 +103,10 @@ class World:
 
     def _elsewhere(self, top: str) -> list[str]:
         """A root that is not above the importing file counts only if it alone has the top-level name."""
-        having = [root for root in self.roots if self._at(root, top)]
-        return having if len(having) == 1 else []
+        if top not in self._tops:
+            having = [root for root in self.roots if self._at(root, top)]
+            self._tops[top] = having if len(having) == 1 else []
+        return self._tops[top]
 
     def _at(self, root: str, name: str) -> str:
         path = posixpath.join(root, name.replace(".", "/")) if name else root

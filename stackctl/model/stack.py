@@ -113,7 +113,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Stack:
-    """The ordered entries of one fork. `source` is the folder of the tree that modules are found in."""
+    """The ordered entries of one fork. `source` is the folder of the tree that modules are found in.
+
+    `marker_pattern` is the stack's own syntax of merge markers, a regular expression, "" for the usual one.
+    """
 
     name: str
     root: Path
@@ -121,6 +124,7 @@ class Stack:
     upstream: str = ""
     base: str = ""
     source: str = "python"
+    marker_pattern: str = ""
 
     def entry(self, number: int) -> Entry | None:
         """The entry with that number."""

@@ -50,6 +50,10 @@ class Argument(Kind):
             "def go():\n    gather(\n        1,  # one\n        ipc=True,\n    )\n    other()\n",
             host="pkg.mod:go",
         ),
+        Example({"call": "gather", "keyword": "ipc", "value": "True"}, "def go(y):\n    gather(x for x in y)\n",
+                "def go(y):\n    gather((x for x in y), ipc=True)\n", host="pkg.mod:go", says="a generator gets brackets of its own"),
+        Example({"call": "len", "position": 0, "value": "own({value})"}, "def go(y):\n    return f\"{len(y)} things\"\n",
+                verdict=Verdict.LOST, host="pkg.mod:go", says="inside an f-string"),
         Example({"call": "gather", "keyword": "x", "value": "1"}, "def go():\n    gather()\n    gather()\n",
                 verdict=Verdict.AMBIGUOUS, host="pkg.mod:go", says="two calls, one expected"),
     )  # fmt: skip

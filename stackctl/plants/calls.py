@@ -65,16 +65,16 @@ def sites(module: Module, host: ast.AST, callee: str, throughs: tuple[str, ...],
     `throughs` are patterns of helpers ("*._preprocess"). `enclosing` "comprehension" takes only calls in
     a comprehension, and the comprehension as the call; "call" only those outside of one.
     """
-    up = module.parents(host)
-    found = []
-    for call, in_lambda in call_nodes(host):
-        name = dotted(call.func)
+    if host not in module.calls:  # an entry asks a host for one callee after another
+        module.calls[host] = [(call, dotted(call.func), in_lambda) for call, in_lambda in call_nodes(host)]
+    found: list[Site] = []
+    for call, name, in_lambda in module.calls[host]:
         if any(fnmatchcase(name, pattern) for pattern in throughs):
-            found += _through(call, name, callee, enclosing, up)
+            found += _through(call, name, callee, enclosing, module.parents(host))
         elif name.rpartition(".")[2] == _HOP and len(call.args) > 1 and _reaches(call.args[1], callee) and not enclosing:
-            found.append(_site(call, "hop", callee, call, up))
+            found.append(_site(call, "hop", callee, call, module.parents(host)))
         elif name == callee and not in_lambda:
-            found += _plain(call, callee, enclosing, up)
+            found += _plain(call, callee, enclosing, module.parents(host))
     return sorted(found, key=lambda site: (site.node.lineno, site.node.col_offset))
 
 

@@ -12,7 +12,7 @@ from stackctl.model.verdict import Verdict
 from stackctl.plants import edit
 from stackctl.plants.errors import Unplantable
 from stackctl.plants.kind import Example, Judgement, Kind, Option
-from stackctl.plants.module import DEFINITIONS, Module, parse_statements, same, start_line, words
+from stackctl.plants.module import DEFINITIONS, Host, Module, parse_statements, same, start_line, words
 from stackctl.plants.view import View, host_of
 
 _CODE = """def ours(self):
@@ -41,6 +41,7 @@ class Definition(Kind):
             "    def last(self):\n        pass\n",
             host="pkg.mod:A",
         ),
+        Example({"code": _CODE}, "", "def ours(self):\n    return 1\n", says="an empty module"),
         Example({"code": _CODE, "after": "gone"}, "class A:\n    x = 1\n", host="pkg.mod:A", says="the anchor is gone"),
         Example({"code": _CODE}, "class B:\n    x = 1\n", verdict=Verdict.HOST_GONE, host="pkg.mod:A", says="no such host"),
     )  # fmt: skip
@@ -106,12 +107,15 @@ class Definition(Kind):
     def plant(self, plant: Plant, entry: Entry, view: View) -> None:
         path, judgement = self.path(plant, view), self.judge(plant, entry, view)
         module = view.module(path)
-        _anchor(module, plant, host_of(module, plant, path))  # before anything is taken out
+        _check_anchor(module, plant)  # before anything is taken out
         if judgement.verdict is Verdict.INTACT:
             return
         self._clear(plant, view, path, judgement)
         module = view.module(path)
         host = host_of(module, plant, path)
+        if not host.body:  # an empty module
+            view.edit(path, edit.insert(module.source, len(module.source.lines) + 1, self.code(plant), ""))
+            return
         after = _anchor(module, plant, host)
         if plant.symbol and not edit.alone(module.source, host.body[0]) and host.body[0].lineno == host.lineno:  # type: ignore[union-attr]
             raise Unplantable(Verdict.AMBIGUOUS, f"{plant.symbol} stands on one line", host.body[0].lineno)
@@ -163,13 +167,20 @@ def _is_twin(symbol: str, name: str, nodes: list[ast.AST], wanted: list[ast.stmt
 
 
 
+def _check_anchor(module: Module, plant: Plant) -> list[Host]:
+    """The definitions that are the declared anchor, none if none is declared. Raises Unplantable if it is gone."""
+    after = plant.options.get("after")
+    found = module.hosts.get(".".join(filter(None, [plant.symbol, after])), []) if after else []
+    if after and not found:
+        raise Unplantable(Verdict.HOST_GONE, f"the anchor `{after}` is not defined in {plant.symbol or 'the module'}")
+    return found
+
+
 def _anchor(module: Module, plant: Plant, host: ast.Module | ast.ClassDef) -> ast.stmt:
     """The statement that the definition follows."""
-    if not (after := plant.options.get("after")):
-        return host.body[-1]
-    found = module.hosts.get(".".join(filter(None, [plant.symbol, after])), [])
+    found = _check_anchor(module, plant)
     if not found:
-        raise Unplantable(Verdict.HOST_GONE, f"the anchor `{after}` is not defined in {plant.symbol or 'the module'}")
+        return host.body[-1]
     # One in a branch is followed by the whole branch: an `else` may come next.
     return next(statement for statement in host.body if any(node is found[-1] for node in ast.walk(statement)))
 

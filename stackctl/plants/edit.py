@@ -102,6 +102,9 @@ def rewrite(source: Source, statement: ast.stmt, builders: Mapping[ast.expr, Bui
     from libcst.metadata import MetadataWrapper, PositionProvider
 
     first, last = statement.lineno, statement.end_lineno or statement.lineno
+    if any(node in builders for text in ast.walk(statement) if isinstance(text, ast.JoinedStr) for node in ast.walk(text)):
+        # Before Python 3.12 `ast` has wrong positions there.
+        raise Unplantable(Verdict.AMBIGUOUS, "the place is inside an f-string", first)
     fragment = "".join(source.lines[first - 1 : last])
     ended = fragment.rstrip("\r\n")  # libcst loses a bare "\r" at the end
     fragment, newline = ended, fragment[len(ended) :]

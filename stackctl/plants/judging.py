@@ -126,5 +126,5 @@ def adopted_elsewise(entry: Entry, plant: Plant, view: View) -> bool:
 
 
 def is_bad(judgement: Judgement) -> bool:
-    """Whether a verdict is one of error level."""
-    return judgement.verdict.level is Level.ERROR
+    """Whether a verdict is one of error level. A half with two places to be in is not in its place either."""
+    return judgement.verdict.level is Level.ERROR or judgement.verdict is Verdict.AMBIGUOUS

@@ -23,7 +23,7 @@ _FOLDER = re.compile(r"([0-9]+)-([a-z0-9][a-z0-9.-]*)\Z")
 _HOST = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:([A-Za-z_]\w*(\.[A-Za-z_]\w*)*)?\Z")
 _ID = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
 
-_STACK_KEYS: dict[str, type] = {"name": str, "upstream": str, "base": str, "source": str}
+_STACK_KEYS: dict[str, type] = {"name": str, "upstream": str, "base": str, "source": str, "markers": dict}
 _ENTRY_KEYS: dict[str, type] = {
     "number": int, "title": str, "upstream": list, "disposition": str, "default": str, "switch": str,
     "requires": list, "excludes": list, "watch": list, "notes": str, "plant": list, "adopted_by": dict,
@@ -69,16 +69,35 @@ def load_stack(root: Path) -> Stack:
         problems.append(Problem(root / STACK_FILE, 1, "a stack needs a name"))
     if not isinstance(source := table.get("source", ""), str) or _leaves_root(source):
         problems.append(Problem(root / STACK_FILE, lines.of("source"), f"source {source!r} is not a folder below the tree's root"))
+    problems += _check_markers(table.get("markers", {}), root / STACK_FILE, lines)
     entries = [entry for folder in _entry_folders(root, problems) if (entry := _entry(folder, problems))]
     stack = Stack(
         name=table.get("name", ""), root=root, entries=tuple(sorted(entries, key=lambda entry: entry.number)),
         upstream=table.get("upstream", ""), base=table.get("base", ""), source=table.get("source", "python"),
+        marker_pattern="" if problems else table.get("markers", {}).get("pattern", ""),
     )  # fmt: skip
     problems += _check_numbers(stack)
     problems += _check_patches(stack, _mentioned(root) if problems else b"")
     if problems:
         raise ManifestError(problems)
     return stack
+
+
+def _check_markers(table: Any, path: Path, lines: Lines) -> Iterator[Problem]:
+    """The syntax of merge markers: [markers] pattern, a regular expression that says which group the batch is."""
+    for key in table if isinstance(table, dict) else ():
+        if key != "pattern":
+            yield Problem(path, lines.of("markers"), f"markers has no key {key!r}{_near(key, ['pattern'])}")
+    pattern = table.get("pattern") if isinstance(table, dict) else None
+    if pattern is None:
+        return
+    try:
+        groups = re.compile(pattern).groupindex
+    except (re.error, TypeError) as error:
+        yield Problem(path, lines.of("markers"), f"markers.pattern is not a regular expression: {error}")
+    else:
+        for name in {"batch", "text"} - set(groups):
+            yield Problem(path, lines.of("markers"), f"markers.pattern has no group (?P<{name}>...)")
 
 
 def _leaves_root(folder: str) -> bool:
@@ -355,7 +374,7 @@ def _mentioned(root: Path) -> bytes:
 
 def _check_patches(stack: Stack, mentioned: bytes) -> Iterator[Problem]:
     """Patches that no plant uses."""
-    used = {plant.options.get("patch") for entry in stack.entries for plant in entry.plants if plant.kind == "hunk"}
+    used = {plant.options.get("patch") for entry in stack.entries for plant in entry.plants if "patch" in plant.options}
     folder = stack.root / "patches"
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
         if path.is_file() and not path.name.startswith(".") and path.name not in {*used, "README.md"} and os.fsencode(path.name) not in mentioned:
@@ -369,7 +388,7 @@ def _digest(table: Mapping[str, Any], entry: Entry) -> str:
     contents = {}
     for plant in entry.plants:
         names = [entry.folder / name for name in (*kind_of(plant, entry).files(plant), "rewrite.py") if "\0" not in name]
-        if plant.kind == "hunk":
+        if "patch" in plant.options:
             names.append(entry.folder.parent.parent / "patches" / plant.options["patch"])
         contents |= {
             os.path.relpath(path, entry.folder): hashlib.sha256(path.read_bytes()).hexdigest()

@@ -8,7 +8,7 @@ import keyword
 import textwrap
 import tokenize
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from stackctl.trees.source import Source
@@ -27,6 +27,7 @@ class Module:
         self.source = source
         self.tree = source.module
         self._parents: dict[ast.AST, dict[ast.AST, ast.AST]] = {}
+        self.calls: dict[ast.AST, list[tuple[ast.Call, str, bool]]] = {}  # (call, callee as text, inside a lambda) by host
 
     def parents(self, host: ast.AST) -> dict[ast.AST, ast.AST]:
         """Child to parent for every node below `host`."""
@@ -167,13 +168,18 @@ def _equal(left: Any, right: Any, clean: bool) -> bool:
         if len(set(texts)) > 1 or one[0].value.kind != other[0].value.kind or not _equal(one[1:], other[1:], clean):
             return False
         fields = tuple(field for field in fields if field != "body")
-    return all(_equal(getattr(left, field, None), getattr(right, field, None), clean) for field in fields)
+    for field in fields:
+        one, other = getattr(left, field, None), getattr(right, field, None)
+        if one is not other and (type(one) is not type(other) or not _equal(one, other, clean)):
+            return False
+    return True
 
 
 def _documented(node: ast.AST) -> bool:
     return isinstance(node, (*DEFINITIONS, ast.Module)) and ast.get_docstring(node, clean=False) is not None
 
 
+@lru_cache(4096)
 def words(code: str) -> frozenset[str]:
     """The names in a piece of code. Text without one of them cannot hold that code."""
     found: set[str] = set()

@@ -18,8 +18,9 @@ def kinds() -> dict[str, Kind]:
     from stackctl.plants.property import Property
     from stackctl.plants.rename import Rename
     from stackctl.plants.reroute import Reroute
+    from stackctl.plants.series import Series
     from stackctl.plants.statement import Statement
     from stackctl.plants.tombstone import Tombstone
 
-    found = (File, Definition, Import, Reroute, Argument, Statement, Property, Rename, Tombstone, Hunk)
+    found = (File, Definition, Import, Reroute, Argument, Statement, Property, Rename, Tombstone, Hunk, Series)
     return {kind.name: kind() for kind in found}

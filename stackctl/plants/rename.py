@@ -39,6 +39,9 @@ class Rename(Kind):
             ["old and new are the same"] if names[0] == names[1] else ["count is 1 or more"] if plant.options.get("count", 1) < 1 else []
         )
 
+    def words(self, plant: Plant) -> frozenset[str]:
+        return frozenset({plant.options["new"]})
+
     def judge(self, plant: Plant, entry: Entry, view: View) -> Judgement:
         path = self.path(plant, view)
         module = view.module(path)

@@ -33,7 +33,8 @@ def expression(node: cst.BaseExpression) -> Part:
         return prefixed("await ", expression(node.expression))
     if isinstance(node, cst.ListComp):
         return Bracket("[", (expression(node.elt), code(node.for_in).strip()), "]", "")
-    return text
+    # As a call's only argument it shares the call's brackets; beside another it needs its own.
+    return f"({text})" if isinstance(node, cst.GeneratorExp) else text
 
 
 def argument(node: cst.Arg) -> Part:

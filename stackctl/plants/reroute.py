@@ -141,7 +141,11 @@ class Reroute(Kind):
         if judgement.verdict in (Verdict.AMBIGUOUS, Verdict.DUPLICATED):
             raise Unplantable(judgement.verdict, judgement.message, judgement.line)
         plant = _with_helper(plant, view, path)
+        rounds = 0
         while (todo := self._next(plant, view, path)) is not None:
+            rounds += 1
+            if rounds > 2 * plant.options.get("count", 1):  # `f(f(x))`: each makes the other differ from stock's
+                raise Unplantable(Verdict.UNDECIDED, "one site is inside another, so neither can be as upstream has it", todo[0].node.lineno)
             _rewrite(plant, view, path, *todo)
         module = view.module(path)
         if any(_uses_partial(site) for site in _sites(plant, module, host_of(module, plant, path))):

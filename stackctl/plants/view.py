@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stackctl.trees.release import Release
     from stackctl.trees.tree import Tree
 
-_ROOM = 1_500_000  # characters of parsed source that are held; a parsed one takes thirty times that in bytes
+_ROOM = 1_000_000  # characters of parsed source that are held; a parsed one takes thirty times that in bytes
 
 
 class View:
@@ -34,6 +34,7 @@ class View:
         self.scanned: dict[Any, list[str]] = {}  # what tombstones found in the tree, changes aside
         self.changes: dict[str, bytes | None] = {}
         self.seen: dict[str, str | None] = {}
+        self._read: tuple[str, bytes] = ("", b"")  # the file read last: all plants of one file follow each other
         self._edited: dict[str, Module] = {}
         # By blob id, shared with stock: most of a fork's files are upstream's own.
         self._parsed: _Parsed = stock._parsed if stock else _Parsed()
@@ -58,7 +59,11 @@ class View:
     def read(self, path: str) -> bytes:
         """The bytes of a file that exists."""
         changed = self.changes.get(path)
-        return self.tree.read(path) if changed is None else changed
+        if changed is not None:
+            return changed
+        if self._read[0] != path:
+            self._read = (path, self.tree.read(path))
+        return self._read[1]
 
     def lacks(self, path: str, names: frozenset[str]) -> bool:
         """Whether a file cannot hold code with these names: told by its bytes, which is cheaper than parsing it."""

@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from stackctl.model.report import Finding, Report
+from stackctl.reports.importance import by_importance
+from stackctl.reports.words import cut
+
+LIMIT = 1_000_000  # bytes: GitHub drops a job summary of more than 1 MiB as a whole
+_CELL = 2_000  # characters
+# GitHub reads $ as mathematics and ~ as struck out.
+_SPELT = {**{char: f"\\{char}" for char in "\\`*_[]|#~$"}, "<": "&lt;", ">": "&gt;", "&": "&amp;"}
 
 
-def render_markdown(report: Report) -> str:
-    """Findings first, then the entries."""
-    parts = [f"## stackctl {report.command}: {headline(report)}"]
+def render_markdown(report: Report, limit: int = LIMIT) -> str:
+    """Findings first, the ones that matter most on top, then the entries; at most `limit` bytes."""
+    parts = [f"## stackctl {escape(report.command)}: {headline(report)}"]
     if report.findings:
-        parts.append(_table(("level", "what", "where", "entry", "message", "do"), map(_finding_cells, report.findings)))
+        rows = map(_finding_cells, by_importance(report.findings))
+        parts.append(_table(("level", "what", "where", "entry", "message", "do"), rows, limit // 4 * 3))
     if report.entries:
         rows = ((row.number, row.title, str(row.verdict), row.disposition, ", ".join(row.missing)) for row in report.entries)
-        parts.append(_table(("entry", "title", "verdict", "disposition", "missing"), rows))
+        parts.append(_table(("entry", "title", "verdict", "disposition", "missing"), rows, limit // 5))
     return "\n\n".join(parts)
 
 
@@ -32,9 +40,17 @@ def _finding_cells(finding: Finding) -> tuple[str, ...]:
     return (str(finding.severity), str(finding.kind), f"{where} {finding.symbol}".strip(), name, message, finding.action or finding.kind.action)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [_row(head), _row(["---"] * len(head)), *(_row([escape(cell) for cell in row]) for row in rows)]
-    return "\n".join(lines)
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], limit: int) -> str:
+    """The rows that fit; how many do not is said below, for a table that just ends would be believed whole."""
+    lines, size, left_out = [_row(head), _row(["---"] * len(head))], 0, 0
+    for row in rows:
+        line = _row([escape(cut(cell, _CELL)) for cell in row])
+        size += len(line.encode(errors="replace")) + 1
+        if size <= limit:
+            lines.append(line)
+        else:
+            left_out += 1
+    return "\n".join(lines) + (f"\n\n{left_out} more rows do not fit here: `--format json` has them all." if left_out else "")
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -43,7 +59,4 @@ def _row(cells: Sequence[str]) -> str:
 
 def escape(text: str) -> str:
     """Text that cannot break out of a table cell or become markup."""
-    printable = "".join(char if char.isprintable() else " " for char in text)
-    for char in "\\`*_[]<>|#":
-        printable = printable.replace(char, f"\\{char}" if char not in "<>" else {"<": "&lt;", ">": "&gt;"}[char])
-    return printable
+    return "".join(_SPELT.get(char, char) if char.isprintable() else " " for char in text)

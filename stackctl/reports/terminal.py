@@ -10,7 +10,7 @@ from rich.table import Table
 
 from stackctl.model.report import EntryRow, Finding, Report
 from stackctl.model.verdict import EntryVerdict, Level
-from stackctl.reports.markdown import headline
+from stackctl.reports.text import closing, missing, printable
 
 _COLOURS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.NOTE: "dim"}
 _ENTRY_COLOURS = {
@@ -32,8 +32,7 @@ def render_terminal(report: Report) -> None:
     if report.entries:
         entries_table(console, report.entries)
     colour = "green" if report.exit == 0 else "red"
-    plants = ", ".join(f"{count} {word}" for word, count in report.summary.get("plants", {}).items())
-    console.print(f"[{colour}]{report.command}: {headline(report)}[/]{f' ({plants})' if plants else ''}")
+    console.print(plain(closing(report)), style=colour)
 
 
 def _finding(console: Console, finding: Finding) -> None:
@@ -53,7 +52,7 @@ def _finding(console: Console, finding: Finding) -> None:
 
 def plain(text: str) -> str:
     """Text that is printed as it is: no markup, no control characters of somebody else's."""
-    return escape("".join(char if char.isprintable() else "\ufffd" for char in text))
+    return escape(printable(text))
 
 
 def entries_table(console: Console, entries: Iterable[EntryRow]) -> None:
@@ -63,11 +62,5 @@ def entries_table(console: Console, entries: Iterable[EntryRow]) -> None:
         table.add_column(name, no_wrap=name in ("entry", "verdict", "disposition"))
     for row in entries:
         colour = _ENTRY_COLOURS.get(row.verdict, "dim")
-        table.add_row(row.number, f"[{colour}]{row.verdict}[/]", row.disposition, plain(row.title), plain(_missing(row)))
+        table.add_row(row.number, f"[{colour}]{row.verdict}[/]", row.disposition, plain(row.title), plain(missing(row)))
     console.print(table)
-
-
-def _missing(row: EntryRow) -> str:
-    """The first few missing halves by name; a table is no place for thirty."""
-    more = f" and {len(row.missing) - 3} more" if len(row.missing) > 4 else ""
-    return ", ".join(row.missing[: 3 if more else 4]) + more or row.note

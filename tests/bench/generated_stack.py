@@ -93,8 +93,9 @@ def _python_plants(view: View, folder: Path, wanted: int, files: int, made: Gene
         if len(plants) >= wanted:
             break
         here = list(itertools.islice(_plants_in(view, folder, path, turns, numbers), min(each, wanted - len(plants))))
-        made.size += len(view.module(path).source.text) if here else 0
-        plants += here
+        held = [plant for plant in here if plant.kind == "file" or _judged(view, plant, folder) is Verdict.INTACT]
+        made.size += len(view.module(path).source.text) if held else 0
+        plants += held
     return plants
 
 
@@ -113,11 +114,19 @@ def _plants_in(view: View, folder: Path, path: str, turns: Iterator[str], number
             yield plant
 
 
+def _judged(view: View, plant: Plant, folder: Path) -> Verdict:
+    return raw_judgement(_entry(folder), plant, view).verdict
+
+
+def _entry(folder: Path) -> Entry:
+    return Entry(1, "made", "made", _entry_folder(folder), Disposition.PERMANENT)
+
+
 def _placed(view: View, plant: Plant, folder: Path) -> bool:
     """Whether the plant was missing and is there now."""
     from stackctl.plants.manifest import kind_of
 
-    entry = Entry(1, "made", "made", _entry_folder(folder), Disposition.PERMANENT)
+    entry = _entry(folder)
     if raw_judgement(entry, plant, view).verdict not in (Verdict.LOST, Verdict.RESURRECTED):
         return plant.kind == "tombstone" and "text" in plant.options
     before = view.snapshot()

@@ -4,12 +4,12 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from tests.support import commit_files, git, repository_of, write_files
 
 from stackctl.census.merges import merge_of, merges_since
 from stackctl.cli.audit import command
 from stackctl.cli.common import Settings
 from stackctl.model.errors import StackctlError
+from tests.support import commit_files, git, repository_of, write_files
 
 BASE = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
 

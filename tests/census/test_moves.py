@@ -52,3 +52,18 @@ def test_an_edit_made_again_where_upstream_moved_the_statement():
     }
     merged = {**theirs, "rules.py": theirs["rules.py"].replace("view.can()", f"view.can() {guard}")}
     assert errors(audit(base, ours, theirs, merged)) == []
+
+
+def test_a_new_file_of_ours_in_a_folder_that_upstream_renamed():
+    base, theirs = {"old/a.py": CAP}, {"new/a.py": CAP}
+    ours = {**base, "old/mine.py": CAP.replace("cap", "mine")}
+    assert errors(audit(base, ours, theirs, {**theirs, "new/mine.py": ours["old/mine.py"]})) == []
+    cut = ours["old/mine.py"].replace("    check(y)\n", "")
+    assert said_in(audit(base, ours, theirs, {**theirs, "new/mine.py": cut})) == {("lost", "new/mine.py", "mine")}
+
+
+def test_a_file_that_upstream_deleted_and_merged_keeps_is_one_finding():
+    base, ours = {"a.py": CAP + "\n\ndef b():\n    return 1\n", "b.py": "x = 1\n"}, {"a.py": OURS + "\n\ndef b():\n    return 1\n", "b.py": "x = 1\n"}
+    found = audit(base, ours, {"b.py": "x = 1\n"}, ours)
+    assert said_in(found) == {("upstream-lost", "a.py", "")}
+    assert len(found.findings) == 1

@@ -2,6 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tests.census.merging import audit, errors, said
 
 NAMES = ("alpha", "beta", "gamma", "delta")

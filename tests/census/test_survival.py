@@ -1,6 +1,7 @@
 """What becomes of halves: each fault of a merge has its verdict, and a right merge has none."""
 
 import pytest
+
 from tests.census.merging import audit, errors, said, said_in
 
 BASE = """
@@ -218,3 +219,23 @@ def test_both_edits_of_one_long_text_are_reconciled():
     ours, theirs = base.replace("first line", "first new line"), base.replace('        "third line\\n"\n', "")
     assert errors(audit(base, ours, theirs, ours.replace('        "third line\\n"\n', ""))) == []
     assert said(audit(base, ours, theirs, theirs)) == {("lost", "test")}
+
+
+def test_a_token_that_everybody_kept_must_be_there():
+    names = "from lib import step, walk\n\n\n"
+    base, ours, merged = (f"{names}def f(a, k):\n    return {call}\n" for call in ("step(a, k=k)", "walk(a, k=k)", "walk(a)"))
+    assert said(audit(base, ours, base, merged)) == {("altered", "f")}
+
+
+def test_what_was_added_to_our_line_while_merging_is_told():
+    base, ours, merged = (f"def f(a):\n    return {call}\n" for call in ("step(a)", "step(a, k=1)", "step(a, k=1, odd=2)"))
+    found = audit(base, ours, base, merged)
+    assert errors(found) == []
+    assert said(found) == {("unowned", "f")}
+
+
+def test_a_pin_that_both_sides_moved():
+    base, ours, theirs = ("a==1.0\nb==2\n", "a==1.1\nb==2\n", "a==1.2\nb==2\n")
+    four = [{"requirements.txt": text} for text in (base, ours, theirs, theirs)]
+    assert errors(audit(*four)) == []
+    assert errors(audit(four[0], four[2], four[1], four[1]))

@@ -4,7 +4,8 @@ from textwrap import dedent
 
 import pytest
 
-from stackctl.facts.names import ModuleNames, read_names
+from stackctl.facts.binding import read_names
+from stackctl.facts.names import ModuleNames
 from stackctl.trees.source import Source
 
 

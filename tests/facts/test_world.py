@@ -1,11 +1,11 @@
 """Which file a dotted name means."""
 
 import pytest
-from tests.census.merging import MemoryTree
 
 from stackctl.facts.cache import FactsCache
 from stackctl.facts.names import Import
 from stackctl.facts.world import Found, World
+from tests.census.merging import MemoryTree
 
 TREE = {
     "python/pkg/__init__.py": "from pkg.core import run\n",

@@ -13,6 +13,7 @@ from stackctl.census.rules.imports import unresolved_imports
 from stackctl.census.rules.instances import self_attributes
 from stackctl.census.rules.markers import markers
 from stackctl.census.rules.options import stale_options
+from stackctl.census.rules.orphans import orphans
 from stackctl.census.rules.overwritten import overwritten
 from stackctl.census.rules.registrations import double_registrations
 from stackctl.census.rules.shadowed import shadowed_definitions
@@ -43,6 +44,7 @@ RULES: tuple[Rule, ...] = (
     stale_options,
     changed_defaults,
     new_siblings,
+    orphans,
     lost_comments,
 )
 

@@ -34,8 +34,12 @@ def changed_defaults(context: Context) -> Iterator[Finding]:
 
 def _candidates(context: Context, names: set[str]) -> Iterator[str]:
     """The files in which upstream changed a line that gives one of `names` a value."""
+    reached = set(context.own)
+    for reader in context.own:
+        mine = context.merged.names(reader)
+        reached |= {context.merged.module(item.module, reader, item.level) for item in (mine.imports if mine else ())}
     for path, assigned in _assigned(context).items():
-        if path in context.sides.merged and path in context.sides.ours and names & set(assigned):
+        if path in reached and path in context.sides.ours and names & set(assigned):
             yield path
 
 

@@ -11,6 +11,9 @@ from stackctl.facts.world import World
 from stackctl.model.report import Finding
 from stackctl.model.verdict import Verdict
 
+_WORD = re.compile(rb"[A-Z]+(?![a-z])|[A-Z][a-z]+|[a-z]+")
+_SHORT = 3
+
 
 def self_attributes(context: Context) -> Iterator[Finding]:
     """Reads of `self.x` in the fork's classes, and in what they inherit, with `x` set nowhere."""
@@ -28,7 +31,7 @@ def _class(context: Context, path: str, name: str) -> Iterator[Finding]:
     for owner, method, attribute, line in _reads(context.merged, order):
         if attribute in available or attribute.startswith("__"):
             continue
-        if _was_whole(context, path, name, owner, attribute) and not _set_from_outside(context, attribute):
+        if _was_whole(context, path, name, owner, attribute) and not _set_from_outside(context, name, attribute):
             where = owner == (path, name)
             symbol = f"{name}.{method}" if where else name
             via = "" if where else f" (read in {owner[1]}.{method}, which it inherits)"
@@ -111,10 +114,17 @@ def _reads_it(world: World, order: list[tuple[str, str]], attribute: str) -> boo
     return any(found == attribute for _, _, found, _ in _reads(world, order))
 
 
-def _set_from_outside(context: Context, attribute: str) -> bool:
-    """Whether some other file of merged assigns the attribute on an object."""
-    name = re.escape(attribute.encode())
-    pattern = re.compile(rb"(?<!self)\.%s\s*(?:=[^=]|:)|setattr\([^)]*[\"']%s[\"']" % (name, name))
+def _set_from_outside(context: Context, name: str, attribute: str) -> bool:
+    """Whether another file of merged assigns the attribute on something named like an instance of the class."""
+    pattern = re.compile(
+        rb"(\w+)\.%(a)s\s*=[^=]|setattr\(\s*(?:\w+\.)*(\w+),\s*[\"']%(a)s[\"']" % {b"a": re.escape(attribute.encode())}
+    )
+    own = set(_WORD.findall(name.encode()))
+    alike = {word.lower() for word in own if len(word) > _SHORT}
     others = set(context.apart) - set(context.own)
-    near = [path for path in context.holding("merged", [b"." + attribute.encode(), attribute.encode() + b'"']) if path in others]
-    return any(pattern.search(data) for _, data in read_many(context.sides.merged, near))
+    near = [path for path in context.holding("merged", [attribute.encode()]) if path in others]
+    return any(
+        alike & set((found[0] or found[1]).lower().split(b"_"))
+        for _, data in read_many(context.sides.merged, near)
+        for found in pattern.findall(data)
+    )

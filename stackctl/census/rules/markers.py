@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
+from stackctl.census.markers import DEFAULT
 from stackctl.census.rules.context import Context
 from stackctl.facts.text import is_binary, text_lines
 from stackctl.model.report import Finding
@@ -13,7 +14,7 @@ from stackctl.model.verdict import Level, Verdict
 
 _OPENING = re.compile(r"^(<{7}|>{7}|\|{7})(?: .*)?$")
 _MIDDLE = "======="
-_LEFTOVER = re.compile(r"(?:#|//|<!--|--)\s*(?:\w+[- ])?MERGE[-_ ](?:MARKER|TODO|REVIEW|DECIDE|CONFLICT)\b[:\s-]*(\S+)?", re.I)
+_LEFTOVER = re.compile(DEFAULT)
 
 
 def markers(context: Context) -> Iterator[Finding]:
@@ -51,7 +52,7 @@ def _leftover(context: Context, path: str) -> Iterator[Finding]:
     batches: dict[str, list[int]] = defaultdict(list)
     for number, line in enumerate(_lines(context, "merged", path), 1):
         if found := _LEFTOVER.search(line):
-            batches[found[1] or ""].append(number)
+            batches[found["batch"] or ""].append(number)
     for batch, numbers in batches.items():
         yield Finding(
             Verdict.MARKER, f"{len(numbers)} merge markers left for later{f' (batch {batch})' if batch else ''}",

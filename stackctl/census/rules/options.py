@@ -31,18 +31,17 @@ def _gone(context: Context) -> dict[str, str]:
     """Options that a file of ours defines and nothing in merged does, with the file."""
     removed: dict[str, str] = {}
     brought: set[str] = set()
-    for path in context.apart:
-        removed |= dict.fromkeys(_defined(context.ours, path), path)
-        brought |= _defined(context.merged, path)
-    for path, blobs in context.sides.differing.items():
-        if not blobs[3] and path.endswith(".py"):
+    differing = context.sides.differing
+    for path in context.holding("ours", [b"add_argument"]):
+        if path in differing and differing[path][1] != differing[path][3]:
             removed |= dict.fromkeys(_defined(context.ours, path), path)
+    for path in context.holding("merged", [b"add_argument"]) if removed else ():
+        if path in differing and differing[path][1] != differing[path][3]:
+            brought |= _defined(context.merged, path)
     return {option: path for option, path in removed.items() if option not in brought}
 
 
 def _defined(world: World, path: str) -> set[str]:
-    """The options a file defines; read only where its bytes say that it defines any."""
-    if path not in world.tree or b"add_argument" not in world.tree.read(path):
-        return set()
+    """The options a file defines."""
     names = world.names(path)
     return {option for option in names.defined_options if option.startswith("--")} if names else set()

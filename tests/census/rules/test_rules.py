@@ -1,6 +1,7 @@
 """What no longer fits in the merged tree: one broken example a rule, and the whole one beside it."""
 
 import pytest
+
 from tests.census.merging import audit, errors, said_in
 
 
@@ -191,3 +192,13 @@ def test_a_comment_that_went_with_its_neighbour():
     base = "import os\n\n# keep this order\nfrom json import tool\nfrom json import decoder\n"
     ours = "import os\n\n# keep this order\nfrom json import decoder\n"
     assert said_in(audit(base, ours, base, "import os\nfrom json import decoder\n")) == {("comment-lost", "m.py", "")}
+
+
+def test_what_a_lost_use_leaves_behind():
+    base = {"m.py": "def f(x):\n    return x\n"}
+    ours = {"m.py": "from kernel import fast\nFLAG_FAST = read()\n\n\ndef f(x):\n    if FLAG_FAST:\n        return fast(x)\n    return x\n", "kernel.py": "def fast(x):\n    return x\n"}
+    merged = {"m.py": "FLAG_FAST = read()\n\n\ndef f(x):\n    return x\n", "kernel.py": ours["kernel.py"]}
+    found = audit(base, ours, base, merged)
+    left = {(f.path, f.message.partition(",")[0]) for f in found.findings if "still" in f.message}
+    assert left == {("m.py", "`FLAG_FAST` is still bound here"), ("kernel.py", "this file is still there")}
+    assert errors(audit(base, ours, base, ours)) == []

@@ -1,0 +1,374 @@
+"""Carry an imported series onto another release: one result for each of its entries, each half with a verdict."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from stackctl.carry.following import Follower
+from stackctl.carry.fork import Fork, Layer, State, build_fork
+from stackctl.carry.merge3 import ADOPTED, CARRIED, COMMENT, LEFT_OUT, PROPOSAL, Half, by_lines, compose, text_halves
+from stackctl.carry.texts import line_hunks
+from stackctl.carry.world import World
+from stackctl.model.stack import Disposition, Entry, Plant, Stack
+from stackctl.model.verdict import Verdict
+from stackctl.plants.errors import Unplantable
+from stackctl.plants.kind import Judgement
+from stackctl.plants.view import View
+from stackctl.trees.git import Repository
+from stackctl.trees.source import Source, SourceError
+from stackctl.trees.tree import GitTree
+
+PARTIAL = "what stands of it is whole; "  # how evidence begins where the rest waits for a person
+_IDLE = (Disposition.CANDIDATE, Disposition.BLOCKED, Disposition.SUPERSEDED, Disposition.RETIRED)
+_KEPT = 3
+_carriers: dict[tuple[object, ...], Carrier] = {}
+
+
+def carrier_of(base: str, view: View) -> Carrier | None:
+    """What carries the stack's series of one base onto the view's release; None where the base cannot be read."""
+    stock = view.stock.tree if view.stock else None
+    if not isinstance(stock, GitTree) or not stock.repository.exists(base):
+        return None
+    entries = series_entries(view.stack, base)
+    key = (str(stock.repository.path), stock.repository.resolve(base), stock.commit, tuple((e.number, e.digest) for e in entries))
+    if key not in _carriers:
+        while len(_carriers) >= _KEPT:
+            _carriers.pop(next(iter(_carriers)))
+        _carriers[key] = Carrier(stock.repository, base, stock, entries, view.stack)
+    return _carriers[key]
+
+
+def series_plant(entry: Entry) -> Plant | None:
+    """The plant of an entry that is a patch of a series."""
+    return next((plant for plant in entry.plants if plant.kind == "series" and "base" in plant.options), None)
+
+
+def series_entries(stack: Stack, base: str) -> list[Entry]:
+    """The entries that are patches on one base and that are carried, in order."""
+    return [e for e in stack.entries if e.disposition not in _IDLE and (p := series_plant(e)) and p.options["base"] == base]
+
+
+def layer_of(entry: Entry) -> Layer:
+    """An entry's patch as a layer of the fork."""
+    plant = series_plant(entry)
+    assert plant is not None
+    name = plant.options["patch"]
+    data = (entry.folder.parent.parent / "patches" / name).read_bytes()
+    return Layer(entry.number, name, data, plant.options.get("strip", 1), tuple(plant.options.get("leave_out", ())))
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the series comes to after one entry: files that differ from upstream's, and every half."""
+
+    files: Mapping[str, State | None]
+    halves: tuple[Half, ...]
+
+
+@dataclass
+class Carrier:
+    """One series, its base, and the release that it is carried to."""
+
+    repository: Repository
+    base_name: str
+    theirs: GitTree
+    entries: Sequence[Entry]
+    stack: Stack
+    _files: dict[tuple[str, str], tuple[dict[str, State | None], tuple[Half, ...]]] = field(default_factory=dict)
+    _results: dict[int, Result] = field(default_factory=dict)
+
+    @cached_property
+    def base(self) -> GitTree:
+        """The release that the series stands on."""
+        return GitTree(self.repository, self.base_name)
+
+    @cached_property
+    def fork(self) -> Fork:
+        """The series on its base."""
+        return build_fork(self.repository, self.base_name, [layer_of(entry) for entry in self.entries])
+
+    @cached_property
+    def renames(self) -> dict[str, str]:
+        """Upstream's renamed files, old path to new."""
+        if self.base.commit == self.theirs.commit:
+            return {}
+        output = self.repository.run(
+            "diff-tree", "-r", "-z", "-M", "-l20000", "--diff-filter=R", "--name-status", self.base.commit, self.theirs.commit
+        )
+        fields = output.split(b"\0")
+        return {os.fsdecode(old): os.fsdecode(new) for _, old, new in zip(fields[::3], fields[1::3], fields[2::3], strict=False)}
+
+    @cached_property
+    def world(self) -> World:
+        """Upstream's new tree, with the files that only the fork has, as modules."""
+        moved = {self._module(old): self._module(new) for old, new in self.renames.items() if old.endswith(".py") and new.endswith(".py")}
+        prefix = f"{self.stack.source}/"
+        tops = frozenset(path[len(prefix) :].split("/")[0] for path in self.theirs.paths() if path.startswith(prefix) and "/" in path[len(prefix) :])
+        gone = {old: new for old, new in moved.items() if old and new and self._read_module(old) is None}
+        return World(gone, self._read_module, self._had_module, tops)
+
+    @cached_property
+    def follower(self) -> Follower:
+        """Finds what upstream moved to another file."""
+        return Follower(self.repository, self.base, self.theirs)
+
+    def _module(self, path: str) -> str:
+        prefix = f"{self.stack.source}/"
+        if not path.startswith(prefix) or not path.endswith(".py"):
+            return ""
+        return path[len(prefix) : -3].removesuffix("/__init__").replace("/", ".")
+
+    def _read_module(self, module: str) -> bytes | None:
+        """A module's bytes in the result: upstream's, ours if only the fork has it, or both joined."""
+        return self._module_in(self.theirs, module)
+
+    def _had_module(self, module: str) -> bytes | None:
+        return self._module_in(self.base, module)
+
+    def _module_in(self, tree: GitTree, module: str) -> bytes | None:
+        stem, added = f"{self.stack.source}/{module.replace('.', '/')}", self._added_files
+        for path in (f"{stem}.py", f"{stem}/__init__.py"):
+            state = added.get(path)
+            if path in tree:
+                return tree.read(path) + (b"\n" + state.data if state else b"")
+            if state and path not in self.base:
+                return state.data
+        return None
+
+    @cached_property
+    def _added_files(self) -> dict[str, State | None]:
+        return self.fork.after(max(self.fork.changes, default=0))
+
+    # Results.
+
+    def after(self, number: int) -> Result:
+        """Upstream's tree with the series up to one entry; number 0: nothing of it."""
+        if number not in self._results:
+            self._results[number] = self._composed(number)
+        return self._results[number]
+
+    def _composed(self, number: int) -> Result:
+        files: dict[str, State | None] = {}
+        halves: list[Half] = []
+        for path, state in (self.fork.after(number) if number else {}).items():
+            made, rows = self._file(path, state)
+            files |= made
+            halves += rows
+        halves = self.follower.follow(halves, files, self.fork.after(number) if number else {})
+        return Result(dict(sorted(files.items())), tuple(halves))
+
+    @property
+    def last(self) -> int:
+        """The number of the series' last entry."""
+        return max((entry.number for entry in self.entries), default=0)
+
+    def before(self, number: int) -> int:
+        """The number of the entry before one, 0 if it is the first."""
+        return max((entry.number for entry in self.entries if entry.number < number), default=0)
+
+    def _file(self, path: str, state: State | None) -> tuple[dict[str, State | None], tuple[Half, ...]]:
+        key = (path, "" if state is None else f"{state.mode}{hash(state.data)}")
+        if key not in self._files:
+            target = path if path in self.theirs else self.renames.get(path, path)
+            files, halves = self._merged(path, target, state)
+            self._files[key] = files, tuple(replace(half, path=half.path or target) for half in halves)
+        return self._files[key]
+
+    def _merged(self, path: str, target: str, state: State | None) -> tuple[dict[str, State | None], tuple[Half, ...]]:
+        """One file of the fork on upstream's tree."""
+        old = self.base.read(path) if path in self.base else None
+        new = self.theirs.read(target) if target in self.theirs else None
+        if state is None:
+            return self._removed(target, old, new)
+        if old is None:
+            return self._added(target, state, new)
+        if new is None:
+            return {}, _halves(old, state.data, LEFT_OUT, f"upstream no longer has {path}{self.follower.similar_file(path)}")
+        mode = state.mode if state.mode != self.base.mode(path) else self.theirs.mode(target)
+        if new == old:
+            data, halves = self._rewritten(old, state.data), _halves(old, state.data, CARRIED, "")
+            return {target: State(mode, data)}, halves or (Half(CARRIED, (0, 0), (0, 0), text=f"mode {mode}", exact=True),)
+        text, halves = self._text(target, old, state.data, new)
+        return ({} if text == new and mode == self.theirs.mode(target) else {target: State(mode, text)}), halves
+
+    def _removed(self, target: str, old: bytes | None, new: bytes | None) -> tuple[dict[str, State | None], tuple[Half, ...]]:
+        half = Half(CARRIED, (0, 0), (0, 0), text="the file is removed", how="three-way merge", exact=True)
+        if new is None:
+            return {}, (replace(half, state=ADOPTED, evidence="upstream removed it too"),)
+        if new != old:
+            return {}, (replace(half, state=PROPOSAL, evidence="ours removes the file, upstream edited it"),)
+        return {target: None}, (half,)
+
+    def _added(self, target: str, state: State, new: bytes | None) -> tuple[dict[str, State | None], tuple[Half, ...]]:
+        half = Half(CARRIED, (0, 0), (0, 0), text="a new file", how="three-way merge", exact=True)
+        if new is None:
+            return {target: State(state.mode, self._rewritten(b"", state.data))}, (half,)
+        if new == state.data:
+            return {}, (replace(half, state=ADOPTED, evidence="upstream has the same file"),)
+        return {}, (replace(half, state=PROPOSAL, evidence="upstream has another file of this name"),)
+
+    def _rewritten(self, old: bytes, data: bytes) -> bytes:
+        """Our text with the imports of modules that upstream moved changed, on the lines that are ours."""
+        if self.base.commit == self.theirs.commit or not self.world.moved or b"import" not in data:
+            return data
+        try:
+            before, after = (Source.decode(each) for each in (old, data))
+        except SourceError:
+            return data
+        hunks = line_hunks(before.text.splitlines(keepends=True), after.text.splitlines(keepends=True))
+        rows = [row for hunk in hunks for row in range(hunk.first, hunk.last)]
+        text = self.world.rewritten(after.text, rows)
+        return data if text == after.text else after.encode(text)
+
+    def _text(self, target: str, old: bytes, ours: bytes, new: bytes) -> tuple[bytes, tuple[Half, ...]]:
+        try:
+            sources = [Source.decode(each) for each in (old, self._rewritten(old, ours), new)]
+        except SourceError:
+            texts = [each.decode("latin-1") for each in (old, ours, new)]
+            made = by_lines(*texts)
+            return made.text.encode("latin-1"), made.halves
+        merge = compose if target.endswith((".py", ".pyi")) else by_lines
+        texts = [source.text for source in sources]
+        made = merge(*texts, self.world) if merge is compose else by_lines(*texts)
+        return sources[2].encode(made.text), made.halves
+
+    # What a plant asks.
+
+    def judge(self, plant: Plant, entry: Entry, view: View) -> Judgement:
+        """What became of one entry in a view: its own difference between two results must be there."""
+        view.seen["*"] = None  # a verdict hangs on the whole series: it is not kept
+        number = entry.number
+        if reason := self.fork.failed.get(number):
+            return Judgement(Verdict.UNDECIDED, f"{plant.options['patch']}: {reason}")
+        if number not in self.fork.changes:
+            return Judgement(Verdict.NOT_DUE, "the entry is not carried")
+        now, was, last = self.after(number), self.after(self.before(number)), self.after(self.last)
+        for path in self._changed(number):
+            found = _missing(view, path, was.files.get(path, self._stock(path)), now.files.get(path, self._stock(path)), last.files.get(path, self._stock(path)))
+            if found is not None:
+                return Judgement(Verdict.LOST, found[1], path, found[0])
+        return self._whole(number)
+
+    def _whole(self, number: int) -> Judgement:
+        halves = self.halves(number)
+        left = [half for half in halves if not half.settled and half.state != COMMENT]
+        first = left[0] if left else halves[0] if halves else None
+        path, line = (first.path, first.rows[0] + 1) if first else ("", 0)
+        if left:
+            stands = any(half.state == CARRIED for half in halves)
+            message = f"{len(left)} of {len(halves)} halves wait for a person: {left[0].evidence}"
+            return Judgement(Verdict.UNDECIDED, message, path, line, left[0].host, f"{PARTIAL if stands else ''}{left[0].text}")
+        if halves and all(half.state == ADOPTED for half in halves):
+            return Judgement(Verdict.ADOPTED, "upstream has it", path, line, evidence=halves[0].evidence)
+        return Judgement(Verdict.INTACT, path=path, line=line)
+
+    def _stock(self, path: str) -> State | None:
+        return State(self.theirs.mode(path), self.theirs.read(path)) if path in self.theirs else None
+
+    def _changed(self, number: int) -> list[str]:
+        """The paths that differ between the results before and after an entry."""
+        now, was = self.after(number).files, self.after(self.before(number)).files
+        return sorted(path for path in now.keys() | was.keys() if now.get(path, self._stock(path)) != was.get(path, self._stock(path)))
+
+    def plant(self, plant: Plant, entry: Entry, view: View) -> None:
+        """Bring one entry's difference into a view, by the same merge where something else changed the file."""
+        del plant
+        if reason := self.fork.failed.get(entry.number):
+            raise Unplantable(Verdict.UNDECIDED, reason)
+        now, was = self.after(entry.number).files, self.after(self.before(entry.number)).files
+        for path in self._changed(entry.number):
+            old, new = was.get(path, self._stock(path)), now.get(path, self._stock(path))
+            here = view.read(path) if view.exists(path) else None
+            if here == (old.data if old else None):
+                view.write(path, new.data if new else None)
+            elif here != (new.data if new else None):
+                view.write(path, _laid_on(path, old, new, here))
+
+    def modes(self, number: int) -> dict[str, str]:
+        """The Git modes of the files that an entry writes."""
+        return {path: state.mode for path in self._changed(number) if (state := self.after(number).files.get(path))}
+
+    def halves(self, number: int) -> list[Half]:
+        """The halves that an entry brought, as they stand when the whole series is in."""
+        known = Counter(map(_name, self.after(self.before(number)).halves))
+        final = {_name(half): half for half in self.after(self.last).halves}
+        found = []
+        for half in self.after(number).halves:
+            name = _name(half)
+            if known[name]:
+                known[name] -= 1
+            else:
+                found.append(final.get(name, half))
+        return found
+
+
+def rows(carrier: Carrier, entry: Entry, plant: Plant) -> Iterator[tuple[Plant, Judgement]]:
+    """One plant and judgement for each half of an entry, for the ledger."""
+    for index, half in enumerate(carrier.halves(entry.number), 1):
+        message = half.evidence or half.how
+        yield replace(plant, id=f"{plant.id}-{index}"), Judgement(
+            verdict_of(half), message, half.path, half.rows[0] + 1, half.host, f"{half.text} ({message})" if message else half.text
+        )
+
+
+def verdict_of(half: Half) -> Verdict:
+    """DESIGN's verdict for a half's state."""
+    if half.state == CARRIED:
+        return Verdict.PLANTED if half.exact else Verdict.MOVED if "moved" in half.how else Verdict.RECONCILED
+    if half.state in (PROPOSAL, LEFT_OUT):
+        gone = half.evidence.startswith("upstream no longer has") and "the statement" not in half.evidence
+        return Verdict.HOST_GONE if gone else Verdict.UNDECIDED
+    return Verdict.ADOPTED if half.state == ADOPTED else Verdict.COMMENT_LOST
+
+
+def _name(half: Half) -> tuple[str, str, str]:
+    return half.path, half.host, half.text
+
+
+def _halves(old: bytes, new: bytes, state: str, evidence: str) -> tuple[Half, ...]:
+    texts = (each.decode("utf-8", "surrogateescape") for each in (old, new))
+    return text_halves(*texts, state, evidence)
+
+
+def _laid_on(path: str, old: State | None, new: State | None, here: bytes | None) -> bytes | None:
+    """An entry's difference on a file that something else changed too. Raises Unplantable where both touch a line."""
+    if old is None or new is None or here is None:
+        raise Unplantable(Verdict.UNDECIDED, f"{path} was added, removed or changed by something else as well")
+    made = by_lines(*(each.decode("latin-1") for each in (old.data, new.data, here)))
+    if not all(half.settled for half in made.halves):
+        raise Unplantable(Verdict.UNDECIDED, f"something else changed the same lines of {path}")
+    return made.text.encode("latin-1")
+
+
+def _missing(view: View, path: str, was: State | None, now: State | None, last: State | None) -> tuple[int, str] | None:
+    """(line, message) of the first thing that an entry brought to a file and that a view lacks; None: all is there."""
+    here = view.read(path) if view.exists(path) else None
+    if here in (now.data if now else None, last.data if last else None):
+        return None
+    if here is None or now is None or last is None or here == (was.data if was else None):
+        return 1, f"{path} is not as the entry makes it"
+    have, want = _lines(here), _lines(last.data)
+    for line, count in (_lines(now.data) - _lines(was.data if was else b"")).items():
+        if have[line] < min(count + _lines(was.data if was else b"")[line], want[line]):
+            return _line_of(now.data, line), f"a line of the entry is not in {path}"
+    for line in _lines(was.data if was else b"") - _lines(now.data):
+        if have[line] > max(_lines(now.data)[line], want[line]):
+            return _line_of(here, line), f"a line that the entry takes out is in {path}"
+    return None
+
+
+def _lines(data: bytes) -> Counter[bytes]:
+    return Counter(line.strip() for line in data.split(b"\n") if line.strip())
+
+
+def _line_of(data: bytes, wanted: bytes) -> int:
+    return next((row for row, line in enumerate(data.split(b"\n"), 1) if line.strip() == wanted), 1)
+
+
+def unsettled(halves: Iterable[Half]) -> list[Half]:
+    """The halves that wait for a person."""
+    return [half for half in halves if half.state in (PROPOSAL, LEFT_OUT)]

@@ -1,0 +1,138 @@
+"""Follow a definition or a module-level value that upstream moved to another file, text unchanged.
+
+Only what is alike in every token, and stands at exactly one place of the new tree, is followed.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from stackctl.carry.fork import State
+from stackctl.carry.merge3 import CARRIED, PROPOSAL, Half, follow
+from stackctl.carry.placing import Refused
+from stackctl.carry.texts import DEFINITIONS, Text
+from stackctl.trees.git import Repository
+from stackctl.trees.source import Source, SourceError
+from stackctl.trees.tree import GitTree, read_all
+
+_GONE = "upstream no longer has"
+
+
+@dataclass
+class Follower:
+    """Looks for what one release had, in the files that the next one changed."""
+
+    repository: Repository
+    base: GitTree
+    theirs: GitTree
+    _parsed: dict[str, Text | None] = field(default_factory=dict)
+
+    @cached_property
+    def _changed(self) -> dict[str, bytes]:
+        """The Python files of the new release that the base does not have so."""
+        paths = [
+            path for path in self.theirs.paths()
+            if path.endswith(".py") and self.theirs.is_file(path) and (path not in self.base or self.base.blob(path) != self.theirs.blob(path))
+        ]  # fmt: skip
+        return dict(read_all(self.theirs, paths))
+
+    def follow(self, halves: Sequence[Half], files: dict[str, State | None], fork: Mapping[str, State | None]) -> list[Half]:
+        """The halves with those of moved hosts made in their new place; `files` is changed accordingly."""
+        groups: dict[tuple[str, str], list[Half]] = defaultdict(list)
+        for half in halves:
+            if half.state == PROPOSAL and half.evidence.startswith(_GONE) and half.path in fork:
+                groups[half.path, half.host].append(half)
+        moved: dict[tuple[str, str], list[Half]] = {}
+        for (path, host), some in groups.items():
+            state = fork[path]
+            if state is not None and (made := self._follow(path, host, some, state, files)):
+                moved[path, host] = made
+        result = [half for half in halves if not (half.state == PROPOSAL and half.evidence.startswith(_GONE) and (half.path, half.host) in moved)]
+        return [*result, *(half for some in moved.values() for half in some)]
+
+    def _follow(self, path: str, host: str, halves: Sequence[Half], state: State, files: dict[str, State | None]) -> list[Half] | None:
+        try:
+            base, ours = (Source.decode(each).text for each in (self.base.read(path), state.data))
+            place = self._definition(Text(base), host) if host else self._value(Text(base), halves)
+        except SourceError:
+            return None
+        if place is None or place[0] == path:
+            return None
+        target, name = place
+        now = files.get(target) or State(self.theirs.mode(target), self.theirs.read(target))
+        source = Source.decode(now.data)
+        try:
+            hosts = {host: name} if host else {}
+            text, made = follow(base, ours, source.text, hosts, [(half.rows, half.base_rows) for half in halves])
+        except (Refused, SourceError):
+            return None
+        files[target] = State(now.mode, source.encode(text))
+        return [replace(half, path=target, host=name, how=f"its host moved from {path}, text unchanged; {half.how}", state=CARRIED) for half in made]
+
+    def _definition(self, base: Text, host: str) -> tuple[str, str] | None:
+        """(path, name) of the only definition of the new release with the body that `host` had."""
+        node = base.hosts.get(host)
+        if node is None or not isinstance(node, DEFINITIONS):
+            return None
+        wanted = _body(node)
+        lines = sorted((line.strip() for line in base.lines[node.body[0].lineno - 1 : node.end_lineno]), key=len)
+        found = []
+        for path in self._holding([line.encode() for line in lines[-2:]]):
+            text = self._text(path)
+            for name, candidate in text.hosts.items() if text else ():
+                if isinstance(candidate, type(node)) and _body(candidate) == wanted:
+                    found.append((path, name))
+        return found[0] if len(found) == 1 else None
+
+    def _value(self, base: Text, halves: Sequence[Half]) -> tuple[str, str] | None:
+        """The only file of the new release that gives the module-level name the value that it had."""
+        rows = {row for half in halves for row in range(*half.base_rows)}
+        nodes = [node for node in base.tree.body if isinstance(node, ast.Assign) and node.lineno - 1 in rows]
+        if len(nodes) != 1 or not isinstance(nodes[0].targets[0], ast.Name):
+            return None
+        name, wanted, found = nodes[0].targets[0].id, ast.dump(nodes[0]), []
+        for path in self._holding([f"{name} =".encode()]):
+            text = self._text(path)
+            alike = [node for node in text.tree.body if isinstance(node, ast.Assign) and ast.dump(node.targets[0]) == ast.dump(nodes[0].targets[0])] if text else []
+            found += [(path, "") for node in alike if ast.dump(node) == wanted]
+        return found[0] if len(found) == 1 else None
+
+    def _holding(self, needles: Iterable[bytes]) -> list[str]:
+        wanted = list(needles)
+        return [path for path, data in self._changed.items() if all(needle in data for needle in wanted)]
+
+    def _text(self, path: str) -> Text | None:
+        if path not in self._parsed:
+            try:
+                self._parsed[path] = Text(Source.decode(self._changed[path]).text)
+            except SourceError:
+                self._parsed[path] = None
+        return self._parsed[path]
+
+    def similar_file(self, path: str) -> str:
+        """Words for the evidence: where the definitions of a deleted file are now, by name."""
+        data = self.base.read(path)
+        names = re.findall(rb"^[ ]*(?:class|def|async def)\s+(\w{6,})", data, re.MULTILINE)
+        found = []
+        for other, text in self._changed.items():
+            hits = sum(bool(re.search(rb"(?:class|def)\s+%s\b" % name, text)) for name in names if name in text)
+            if hits and not name_is_common(hits, len(names)):
+                found.append((hits, other))
+        best = [f"{other} ({hits} of its definitions)" for hits, other in sorted(found, reverse=True)[:3]]
+        return f"; the most similar code now: {', '.join(best)}" if best else ""
+
+
+def name_is_common(hits: int, names: int) -> bool:
+    """Whether so few names in common say nothing."""
+    return hits * 5 < names
+
+
+def _body(node: ast.AST) -> str:
+    return "".join(ast.dump(each) for each in node.body)
+
+

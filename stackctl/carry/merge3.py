@@ -1,0 +1,630 @@
+"""Compose one file of base, ours and theirs: exact first, then by structure, every half accounted for.
+
+What git's three-way merge takes cleanly is taken. Each of our edits that stands in a conflict is then made
+in upstream's text by `placing`. What cannot be made safely is left out with all that hangs on it (who reads
+what it defines, and what only it reads), and upstream's text stands there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from stackctl.carry.edits import Difference, Edit, import_lines
+from stackctl.carry.placing import BUILTINS, Adopted, Placer, Refused
+from stackctl.carry.renames import learnt, renamed
+from stackctl.carry.texts import DEFINITIONS, IMPORTS, Hunk, Text, line_hunks, only_comments, reindent, tokens
+from stackctl.carry.world import World
+from stackctl.trees.source import SourceError
+
+CARRIED, ADOPTED, PROPOSAL, LEFT_OUT, COMMENT = "carried", "adopted", "proposal", "left out", "comment lost"
+_ROUNDS = 8
+_DEFINED = frozenset(DEFINITIONS)
+_TWIN = ("one name, two meanings", "upstream now binds", "both sides decide", "both sides put", "both sides give", "upstream has a branch")
+
+
+@dataclass(frozen=True)
+class Half:
+    """One half of ours: its lines in ours and in the base (from 0, half open), and what became of it."""
+
+    state: str
+    rows: tuple[int, int]
+    base_rows: tuple[int, int]
+    host: str = ""
+    text: str = ""
+    how: str = ""
+    evidence: str = ""
+    path: str = ""
+    exact: bool = False
+    unit: int = 0
+    theirs: str = ""
+
+    @property
+    def settled(self) -> bool:
+        """Whether no person is needed for it."""
+        return self.state in (CARRIED, ADOPTED)
+
+
+@dataclass(frozen=True)
+class Composed:
+    """The composed text and one row for each half."""
+
+    text: str
+    halves: tuple[Half, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A half while it is worked on: a hunk that Git takes, or an edit that is placed."""
+
+    rows: tuple[int, int]
+    base_rows: tuple[int, int]
+    host: str
+    state: str
+    how: str = ""
+    evidence: str = ""
+    exact: bool = False
+
+    @property
+    def key(self) -> tuple[int, int, int, int]:
+        return (*self.rows, *self.base_rows)
+
+
+def compose(base: str, ours: str, theirs: str, world: World | None = None, hosts: dict[str, str] | None = None) -> Composed:
+    """Ours on theirs. `world` answers for the other files of upstream's tree; `hosts` follows moved definitions."""
+    try:
+        old, yours, mine = _parsed(base), _parsed(theirs), Text(ours)
+        composer = _Composer(old, mine, yours, world or World(), hosts or {})
+        made = composer.run()
+        # Where upstream replaced an expression throughout, base and ours are read as if they had it already.
+        if all(half.settled for half in made.halves) or not (names := _learnt(base, theirs)):
+            return made
+        again = _Composer(renamed(old, names), renamed(mine, names), Text(theirs), world or World(), hosts or {}).run()
+    except SourceError:
+        return by_lines(base, ours, theirs)
+    return again
+
+
+@lru_cache(maxsize=24)
+def _parsed(text: str) -> Text:
+    """A text of upstream's: the same for every patch that touches the file."""
+    return Text(text)
+
+
+@lru_cache(maxsize=24)
+def _learnt(base: str, theirs: str) -> Mapping[str, str]:
+    return learnt(_parsed(base), _parsed(theirs))
+
+
+def by_lines(base: str, ours: str, theirs: str) -> Composed:
+    """The merge of files that are not Python: hunks in conflict are left out."""
+    old, mine, yours = (text.splitlines(keepends=True) for text in (base, ours, theirs))
+    left, right = line_hunks(old, mine), line_hunks(old, yours)
+    clean = [hunk for hunk in left if not any(hunk.touches(other) for other in right)]
+    halves = []
+    for hunk in left:
+        same = any((hunk.start, hunk.end, hunk.lines) == (o.start, o.end, o.lines) for o in right)
+        state = CARRIED if hunk in clean else ADOPTED if same else LEFT_OUT
+        why = "" if state is CARRIED else "upstream has the same lines" if same else "both sides edited these lines"
+        halves.append(Half(state, (hunk.first, hunk.last), (hunk.start, hunk.end), "", _shown(hunk.lines), "three-way merge", why, exact=True))
+    return Composed("".join(_laid(old, clean, yours, right)), tuple(halves))
+
+
+def _laid(old: Sequence[str], hunks: Sequence[Hunk], target: Sequence[str], theirs: Sequence[Hunk]) -> list[str]:
+    """Target's lines with clean hunks of ours made in them."""
+    lines = list(target)
+    for hunk in sorted(hunks, key=lambda each: each.start, reverse=True):
+        shift = sum(len(other.lines) - (other.end - other.start) for other in theirs if other.end <= hunk.start)
+        if hunk.lines and lines and hunk.start + shift == len(lines) and not lines[-1].endswith("\n"):
+            lines[-1] += "\n"
+        lines[hunk.start + shift : hunk.end + shift] = hunk.lines
+    return lines
+
+
+def _shown(lines: Sequence[str]) -> str:
+    return next((" ".join(line.split())[:100] for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
+
+
+class _Composer:
+    """One file."""
+
+    def __init__(self, base: Text, ours: Text, theirs: Text, world: World, hosts: dict[str, str]) -> None:
+        self.base, self.ours, self.theirs = base, ours, theirs
+        self.world, self.hosts = world, hosts
+        self.left = line_hunks(base.lines, ours.lines)
+        known = theirs.__dict__.setdefault("_hunks", {})  # by base: the same for every patch that touches the file
+        self.right = known[base.text] = known.get(base.text) or line_hunks(base.lines, theirs.lines)
+        self.result: Text = theirs
+        self.out: dict[tuple[int, int], str] = {}  # rows of ours that are left out, and why
+        self.out_base: dict[tuple[int, int], str] = {}  # hunks of ours without lines of their own, by the base's rows
+
+    def run(self) -> Composed:
+        """Compose, and again without what hangs on what was left out, until nothing more does."""
+        pieces, text = self._round()
+        for _ in range(_ROUNDS):
+            found = self._dependents(pieces, text)
+            if not found:
+                break
+            for piece, why in found:
+                self._leave(piece, why)
+            pieces, text = self._round()
+        else:
+            self._leave_all(pieces)
+            pieces, text = self._round()
+        return Composed(text, tuple(self._halves(pieces)))
+
+    def _leave(self, piece: _Piece, why: str) -> None:
+        if piece.rows[0] < piece.rows[1]:
+            self.out[piece.rows] = why
+        else:
+            self.out_base[piece.base_rows] = why
+
+    def _leave_all(self, pieces: Sequence[_Piece]) -> None:
+        """No order was found in which all of it stands: nothing of the file is carried."""
+        for piece in pieces:
+            self._leave(piece, piece.evidence or "left out with the rest of the file: its halves hang on each other")
+        for hunk in self.left:
+            if hunk.first < hunk.last:
+                self.out.setdefault((hunk.first, hunk.last), "left out with the rest of the file")
+            self.out_base.setdefault((hunk.start, hunk.end), "left out with the rest of the file")
+
+    # One round.
+
+    def _round(self) -> tuple[list[_Piece], str]:
+        same = [h for h in self.left if any((h.start, h.end, h.lines) == (o.start, o.end, o.lines) for o in self.right)]
+        pieces = [self._piece(h, ADOPTED, "upstream has the same lines") for h in same]
+        quiet = self._quiet()
+        right = [other for other in self.right if other not in quiet]
+        todo = [h for h in self.left if h not in same]
+        mute = [h for h in todo if any(h.touches(o) for o in right) and self._is_comment(h)]
+        pieces += [self._piece(h, CARRIED, "only comments taken out on our side: upstream's text stands") for h in mute if not self._says(h)]
+        rest = [h for h in todo if h not in mute]
+        dropped = [h for h in rest if self._why_out((h.first, h.last), (h.start, h.end))]
+        exact = [h for h in rest if h not in dropped and not any(h.touches(o) for o in right)]
+        exact, before, after = self._parsed(exact, right)
+        pieces += [self._piece(h, CARRIED, "three-way merge", exact=True) for h in exact]
+        made, text = self._place(before, after)
+        text, noted = self._comments([h for h in mute if self._says(h)], text)
+        pieces += noted
+        whole = {row for piece in made for row in range(*piece.rows)}
+        pieces += made
+        pieces += [
+            self._piece(h, LEFT_OUT, "", self._why_out((h.first, h.last), (h.start, h.end)))
+            for h in dropped
+            if not whole & set(range(h.first, h.last))
+        ]
+        return pieces, text
+
+    def _quiet(self) -> list[Hunk]:
+        """Upstream's hunks without code that stand in our way: ours is taken there."""
+        return [
+            other for other in self.right
+            if any(other.touches(h) for h in self.left) and tokens(self.base.lines[other.start : other.end]) == tokens(other.lines)
+            and only_comments(self.base.lines[other.start : other.end]) and only_comments(other.lines)
+        ]  # fmt: skip
+
+    def _is_comment(self, hunk: Hunk) -> bool:
+        """Whether our hunk changes comments and blank lines alone."""
+        return only_comments(self.base.lines[hunk.start : hunk.end]) and only_comments(hunk.lines)
+
+    def _says(self, hunk: Hunk) -> bool:
+        """Whether our hunk brings a comment of its own."""
+        return any(line.strip() for line in hunk.lines)
+
+    def _why_out(self, rows: tuple[int, int], base_rows: tuple[int, int]) -> str:
+        """Why some rows of ours are left out, if they are."""
+        for (first, last), why in self.out.items():
+            if rows[0] < last and first < rows[1]:
+                return why
+        return self.out_base.get(base_rows, "") if rows[0] == rows[1] else ""
+
+    def _parsed(self, exact: list[Hunk], right: list[Hunk]) -> tuple[list[Hunk], Text, Text]:
+        """The clean hunks that leave both the base and upstream's text parsable, and both texts."""
+        kept = exact
+        for attempt in range(3):
+            old = "".join(_laid(self.base.lines, kept, self.base.lines, []))
+            new = "".join(_laid(self.base.lines, kept, self._target_lines(right), right))
+            try:
+                return kept, self.ours if old == self.ours.text else self.base if old == self.base.text else Text(old), Text(new)
+            except SourceError:
+                kept = self._apart(kept, right) if not attempt else []
+        return [], self.base, Text("".join(self._target_lines(right)))
+
+    def _target_lines(self, right: Sequence[Hunk]) -> list[str]:
+        """Upstream's text without its quiet hunks."""
+        return _laid(self.base.lines, right, self.base.lines, [])
+
+    def _apart(self, exact: Sequence[Hunk], right: Sequence[Hunk]) -> list[Hunk]:
+        """The clean hunks that share no top-level statement with one in conflict."""
+        spans = [self.base.rows(node) for node in self.base.tree.body]
+        rough = [h for h in self.left if any(h.touches(o) for o in right)]
+        busy = [span for span in spans if any(h.start <= span[1] and span[0] <= h.end for h in rough)]
+        return [h for h in exact if not any(h.start <= span[1] and span[0] <= h.end for span in busy)]
+
+    def _comments(self, hunks: Sequence[Hunk], text: str) -> tuple[str, list[_Piece]]:
+        """Our comments put above the line that they stood above, where that line is the only one like it."""
+        lines, pieces = text.splitlines(keepends=True), []
+        for hunk in hunks:
+            following = next((line for line in self.ours.lines[hunk.last :] if not only_comments([line])), "")
+            found = [row for row, line in enumerate(lines) if line.strip() == following.strip()]
+            alike = sum(line.strip() == following.strip() for line in self.ours.lines)
+            if following.strip() and len(found) == alike == 1:
+                depths = [line[: len(line) - len(line.lstrip())] for line in (following, lines[found[0]])]
+                lines[found[0] : found[0]] = [reindent(line, *depths) for line in hunk.lines if line.strip()]
+                pieces.append(self._piece(hunk, CARRIED, "the comment follows the line it preceded"))
+            else:
+                pieces.append(self._piece(hunk, COMMENT, "", "upstream rewrote what the comment speaks of"))
+        return "".join(lines), pieces
+
+    def _place(self, before: Text, after: Text) -> tuple[list[_Piece], str]:
+        """Make every edit that is not in the text yet."""
+        if before is self.ours:
+            self.result = after
+            return [], after.text
+        difference = Difference(before, self.ours)
+        edits = difference.edits()
+        placer = Placer(before, self.ours, after.text, difference.partners, self.hosts)
+        pieces = []
+        for edit in sorted(edits, key=lambda each: each.kind != "import"):
+            base_rows = self._base_rows(edit, before)
+            why = self._why_out(edit.rows, base_rows)
+            if why:
+                pieces.append(self._edited(edit, LEFT_OUT, "", why, base_rows))
+                continue
+            try:
+                how = placer.make(edit)
+                pieces.append(self._edited(edit, CARRIED, how, "", base_rows))
+            except Adopted as adopted:
+                pieces.append(self._edited(edit, ADOPTED, "", adopted.reason, base_rows))
+            except Refused as refused:
+                pieces.append(self._edited(edit, PROPOSAL, "", refused.reason, base_rows))
+        self.result = placer.target
+        return pieces, placer.target.text
+
+    def _base_rows(self, edit: Edit, before: Text) -> tuple[int, int]:
+        """The base's lines that an edit is about, as near as they are known."""
+        first, last = _edit_rows(edit)
+        return self._back(first, before), self._back(last, before)
+
+    def _back(self, row: int, before: Text) -> int:
+        """A row of the base with clean hunks in it, as a row of the base."""
+        if before is self.base or before.text == self.base.text:
+            return row
+        for hunk in line_hunks(self.base.lines, before.lines)[::-1]:
+            if row >= hunk.last:
+                return row - hunk.last + hunk.end
+            if row >= hunk.first:
+                return hunk.start
+        return row
+
+    def _piece(self, hunk: Hunk, state: str, how: str, evidence: str = "", exact: bool = False) -> _Piece:
+        return _Piece((hunk.first, hunk.last), (hunk.start, hunk.end), host_at(self.ours, hunk.first), state, how, evidence or (how if state is ADOPTED else ""), exact)
+
+    def _edited(self, edit: Edit, state: str, how: str, evidence: str, base_rows: tuple[int, int]) -> _Piece:
+        return _Piece(edit.rows, base_rows, edit.where.host, state, how, evidence)
+
+    # What hangs together.
+
+    def _dependents(self, pieces: Sequence[_Piece], text: str) -> list[tuple[_Piece, str]]:
+        """What must be left out because something else is, or because upstream has it in another sense."""
+        found = self._rivals(pieces)
+        failed = [piece for piece in pieces if piece.state in (PROPOSAL, LEFT_OUT)]
+        if failed:
+            found += self._readers(pieces, failed) + self._orphans(pieces, failed) + self._feature(pieces, failed) + self._removals(pieces, failed)
+        return found or self._unresolved(pieces, text)
+
+    def _rivals(self, pieces: Sequence[_Piece]) -> list[tuple[_Piece, str]]:
+        """Clean hunks that bind a name which upstream newly binds in the same host."""
+        found = []
+        for piece in pieces:
+            if piece.state is not CARRIED or not piece.exact:
+                continue
+            for name, host in self._introduced(piece):
+                if name.startswith("="):
+                    continue
+                there = self.theirs.hosts.get(self.hosts.get(host, host))
+                if there is not None and host in self.base.hosts and name in _own_names(there) and name not in _own_names(self.base.hosts[host]):
+                    found.append((piece, f"upstream now binds {name} in {host or 'this module'} too"))
+                    break
+        return found
+
+    def _introduced(self, piece: _Piece) -> set[tuple[str, str]]:
+        """(name, host) that our rows bind and the base's host does not; "=k@f" is the parameter k of f."""
+        found = set()
+        for name, host in _bound_on(self.ours, *piece.rows):
+            old = self.base.hosts.get(host)
+            known = name in _parameters_of(self.base) if name.startswith("=") else old is not None and name in _own_names(old)
+            if not known:
+                found.add((name, host))
+        return found
+
+    def _feature(self, pieces: Sequence[_Piece], failed: Sequence[_Piece]) -> list[tuple[_Piece, str]]:
+        """All of ours in the file that shares a name of its own with something that upstream made too.
+
+        Half of such a feature beside upstream's own works by accident at best: it is decided whole.
+        """
+        seeds = [piece for piece in failed if any(word in piece.evidence for word in _TWIN)]
+        old = {name.partition("@")[0].lstrip("=") for _, name, _, _ in _named(self.base)}
+        words = {piece.key: self._own_words(piece, old) for piece in pieces}
+        reached, names = list(seeds), set().union(*(words[piece.key] for piece in seeds))
+        found: list[tuple[_Piece, str]] = []
+        grown = True
+        while grown:
+            grown = False
+            for piece in pieces:
+                if piece not in reached and words[piece.key] & names:
+                    reached.append(piece)
+                    names |= words[piece.key]
+                    grown = True
+                    if piece.state is CARRIED:
+                        found.append((piece, f"upstream made this too ({seeds[0].evidence}), and {', '.join(sorted(words[piece.key] & names)[:3])} is part of ours"))
+        return found
+
+    def _own_words(self, piece: _Piece, old: set[str]) -> set[str]:
+        """The names on a half's lines that the base's file does not have at all."""
+        rows = _bound_on(self.ours, *piece.rows) | _read_on(self.ours, *piece.rows)
+        return {name.partition("@")[0].lstrip("=") for name, _ in rows} - old - BUILTINS
+
+    def _removals(self, pieces: Sequence[_Piece], failed: Sequence[_Piece]) -> list[tuple[_Piece, str]]:
+        """Removals of ours in a function of which something is left out: what they made room for is not there."""
+        hosts = {piece.host for piece in failed if piece.host and not piece.exact}
+        return [
+            (piece, "something else that ours changed in the same function is left out")
+            for piece in pieces
+            if piece.state is CARRIED and not piece.exact and piece.rows[0] == piece.rows[1] and piece.host in hosts
+        ]
+
+    def _readers(self, pieces: Sequence[_Piece], failed: Sequence[_Piece]) -> list[tuple[_Piece, str]]:
+        """Carried halves that read a name which only a failed half would bind."""
+        kept = {pair for piece in pieces if piece.state is CARRIED for pair in self._introduced(piece)}
+        gone = {pair: piece for piece in failed for pair in self._introduced(piece) if pair not in kept}
+        found = []
+        for piece in pieces:
+            if piece.state is not CARRIED:
+                continue
+            for name, host in _read_on(self.ours, *piece.rows):
+                cause = next((gone[pair] for pair in gone if pair[0] == name and _sees(host, pair[1], name)), None)
+                if cause is not None:
+                    found.append((piece, f"it reads {name}, which line {cause.rows[0] + 1} of ours would bind and which is left out"))
+                    break
+        return found
+
+    def _orphans(self, pieces: Sequence[_Piece], failed: Sequence[_Piece]) -> list[tuple[_Piece, str]]:
+        """Carried halves whose names only failed halves read."""
+        lost = {row for piece in failed for row in range(*piece.rows)}
+        found = []
+        for piece in pieces:
+            pairs = self._introduced(piece) if piece.state is CARRIED else set()
+            pairs = {pair for pair in pairs if not pair[0].startswith("=")}
+            if not pairs or any(isinstance(node, DEFINITIONS) for node in _starting_on(self.ours, *piece.rows)):
+                continue
+            rows = [row for name, host in pairs for row in _reading_rows(self.ours, name, host) if not piece.rows[0] <= row < piece.rows[1]]
+            if rows and all(row in lost for row in rows):
+                found.append((piece, f"only what is left out reads {', '.join(sorted(name for name, _ in pairs))}"))
+        return found
+
+    def _unresolved(self, pieces: Sequence[_Piece], text: str) -> list[tuple[_Piece, str]]:
+        """Carried halves that read a name which ours had and the result has not."""
+        try:
+            result = self.result if self.result.text == text else Text(text)
+        except SourceError:
+            return [(piece, "the result would not parse") for piece in pieces if piece.state is CARRIED]
+        found = []
+        known, had = _module_names(result), _module_names(self.ours)
+        for piece in pieces:
+            if piece.state is not CARRIED:
+                continue
+            if why := self._missing_import(piece):
+                found.append((piece, why))
+                continue
+            had_before = {name for name, _ in _read_on(self.base, *piece.base_rows)}
+            for name, host in _read_on(self.ours, *piece.rows):
+                if name in had_before or name.startswith(("self.", "=")) or name in known or name in BUILTINS or name not in had:
+                    continue
+                node = result.hosts.get(self.hosts.get(host, host))
+                if node is None or name not in _visible(result, self.hosts.get(host, host)):
+                    found.append((piece, f"it reads {name}, which upstream's module no longer has"))
+                    break
+        return found
+
+    def _missing_import(self, piece: _Piece) -> str:
+        """An import of ours that the new release cannot satisfy."""
+        for node in _starting_on(self.ours, *piece.rows):
+            for each in ast.walk(node):
+                if isinstance(each, IMPORTS) and piece.rows[0] <= each.lineno - 1 < piece.rows[1]:
+                    for line in import_lines(each):
+                        if self.world.lacks(line):
+                            return f"the new release has no {line.removeprefix('from ').replace(' import ', '.')}"
+        return ""
+
+    # Rows of the ledger.
+
+    def _halves(self, pieces: Sequence[_Piece]) -> Iterator[Half]:
+        units = _Units()
+        for piece in sorted(pieces, key=lambda each: (each.rows, each.base_rows)):
+            shown = _shown(self.ours.lines[slice(*piece.rows)]) or _shown(self.base.lines[slice(*piece.base_rows)])
+            unit = 0 if piece.state not in (PROPOSAL, LEFT_OUT) else units.of(piece.host.partition(".")[0])
+            yield Half(piece.state, piece.rows, piece.base_rows, piece.host, shown, piece.how, piece.evidence, exact=piece.exact, unit=unit)
+
+
+class _Units:
+    """Numbers for what is decided together: what is left out in one top-level definition."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    def of(self, name: str) -> int:
+        """The unit's number, from 1."""
+        return self._known.setdefault(name, len(self._known) + 1)
+
+
+def host_at(text: Text, row: int) -> str:
+    """The innermost definition that holds a row."""
+    best, name = -1, ""
+    for host, node in text.hosts.items():
+        if host and text.rows(node)[0] <= row < text.rows(node)[1] and text.rows(node)[0] > best:  # type: ignore[arg-type]
+            best, name = text.rows(node)[0], host  # type: ignore[arg-type]
+    return name
+
+
+def _starting_on(text: Text, first: int, last: int) -> list[ast.stmt]:
+    """The outermost statements that start on some rows."""
+    found: list[ast.stmt] = []
+
+    def walk(node: ast.AST) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt) and first <= text.rows(child)[0] < last:
+                found.append(child)
+            elif isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):
+                walk(child)
+
+    walk(text.tree)
+    return found
+
+
+def _named(text: Text) -> list[tuple[int, str, str, bool]]:
+    """(row, name, host, bound) of every use of a name in a module; kept with the text."""
+    kept = text.__dict__.get("_named")
+    if kept is None:
+        kept = text.__dict__["_named"] = list(_walk_names(text.tree, ""))
+    return kept
+
+
+def _walk_names(node: ast.AST, host: str) -> Iterator[tuple[int, str, str, bool]]:
+    """Depth first, without recursion: a module has a hundred thousand nodes."""
+    todo: list[tuple[ast.AST, str]] = [(child, host) for child in ast.iter_child_nodes(node)]
+    while todo:
+        child, host = todo.pop()
+        kind = type(child)
+        if kind is ast.Constant:
+            continue
+        if kind is ast.Name:
+            yield child.lineno - 1, child.id, host, type(child.ctx) is ast.Store
+            continue
+        if kind in _DEFINED:
+            yield child.lineno - 1, child.name, host, True
+            inner = f"{host}.{child.name}" if host else child.name
+            todo += [(each, host) for each in child.decorator_list]
+            todo += [(each, inner) for each in ast.iter_child_nodes(child) if each not in child.decorator_list]
+            continue
+        if kind is ast.Attribute:
+            if type(child.value) is ast.Name and child.value.id == "self":
+                yield child.lineno - 1, f"self.{child.attr}", host, type(child.ctx) is ast.Store
+            todo.append((child.value, host))
+            continue
+        yield from _other_names(child, host)
+        todo += [(each, host) for each in ast.iter_child_nodes(child)]
+
+
+def _other_names(child: ast.AST, host: str) -> Iterator[tuple[int, str, str, bool]]:
+    if isinstance(child, ast.alias):
+        yield child.lineno - 1, (child.asname or child.name).split(".")[0], host, True
+    elif isinstance(child, ast.arg):
+        yield child.lineno - 1, child.arg, host, True
+        yield child.lineno - 1, f"={child.arg}@{host.rpartition('.')[2]}", "", True
+    elif isinstance(child, ast.Call) and child.keywords:
+        callee = child.func.attr if isinstance(child.func, ast.Attribute) else child.func.id if isinstance(child.func, ast.Name) else ""
+        for keyword in child.keywords:
+            yield keyword.value.lineno - 1, f"={keyword.arg}@{callee}", "", False
+    elif isinstance(child, ast.ExceptHandler) and child.name:
+        yield child.lineno - 1, child.name, host, True
+
+
+def _bound_on(text: Text, first: int, last: int) -> set[tuple[str, str]]:
+    return {(name, host) for row, name, host, bound in _named(text) if bound and first <= row < last}
+
+
+def _read_on(text: Text, first: int, last: int) -> set[tuple[str, str]]:
+    return {(name, host) for row, name, host, bound in _named(text) if not bound and first <= row < last}
+
+
+def _reading_rows(text: Text, name: str, host: str) -> list[int]:
+    return [row for row, each, there, bound in _named(text) if each == name and not bound and _sees(there, host, name)]
+
+
+def _parameters_of(text: Text) -> set[str]:
+    """Every parameter of a module's functions as "=name@function"."""
+    kept = text.__dict__.get("_parameters_of")
+    if kept is None:
+        kept = text.__dict__["_parameters_of"] = {name for _, name, _, bound in _named(text) if bound and name.startswith("=")}
+    return kept
+
+
+def _sees(reader: str, binder: str, name: str) -> bool:
+    """Whether code in one host can mean a name that another binds."""
+    if name.startswith("self."):
+        return reader.partition(".")[0] == binder.partition(".")[0]
+    return not binder or reader == binder or reader.startswith(f"{binder}.")
+
+
+def _own_names(node: ast.AST) -> set[str]:
+    """The names that a host binds itself, as locals, parameters, or self's attributes."""
+    kept = node.__dict__.get("_own_names")
+    if kept is None:
+        kept = node.__dict__["_own_names"] = {name for _, name, host, bound in _walk_names(node, "") if bound and not host and not name.startswith("=")}
+    return kept
+
+
+def _module_names(text: Text) -> set[str]:
+    return {name for _, name, host, bound in _named(text) if bound and not host}
+
+
+def _visible(text: Text, host: str) -> set[str]:
+    """The names that the hosts around a place bind, the module's aside."""
+    parts = host.split(".") if host else []
+    names: set[str] = set()
+    for depth in range(1, len(parts) + 1):
+        node = text.hosts.get(".".join(parts[:depth]))
+        names |= _own_names(node) if node is not None else set()
+    return names
+
+
+
+def follow(base: str, ours: str, target: str, hosts: dict[str, str], rows: Sequence[tuple[tuple[int, int], tuple[int, int]]]) -> tuple[str, tuple[Half, ...]]:
+    """Our edits of one moved definition (or module-level value) made where it stands now, all or none.
+
+    `hosts` maps its old name to the new one; `rows` are the (ours, base) rows of the halves to make.
+    Raises Refused with the reason.
+    """
+    old, mine = Text(base), Text(ours)
+    difference = Difference(old, mine)
+    placer = Placer(old, mine, target, difference.partners, hosts)
+    made = []
+    for edit in difference.edits():
+        base_rows = _edit_rows(edit)
+        if (edit.rows, base_rows) not in rows:
+            continue
+        try:
+            how = placer.make(edit)
+        except Adopted as adopted:
+            how = adopted.reason
+        shown = _shown(mine.lines[slice(*edit.rows)]) or _shown(old.lines[slice(*base_rows)])
+        made.append(Half(CARRIED, edit.rows, base_rows, edit.where.host, shown, how))
+        known = _module_names(placer.target) | BUILTINS
+        new = {name for name, _ in _read_on(mine, *edit.rows)} - {name for name, _ in _read_on(old, *base_rows)}
+        bound = {name for name, *_ in _bound_on(mine, *edit.rows)}
+        local = {n for host in hosts.values() for n in _visible(placer.target, host)}
+        if missing := sorted(name for name in new - known - bound - local if not name.startswith(("self.", "="))):
+            raise Refused(f"its new module has no {', '.join(missing)}")
+    if len(made) < len(set(rows)):
+        raise Refused("only a part of it could be followed")
+    return placer.target.text, tuple(made)
+
+
+def _edit_rows(edit: Edit) -> tuple[int, int]:
+    """The base's rows of an edit, as `_Composer` reports them where no clean hunk stands before it."""
+    nodes = [n for n in (*edit.old, edit.statement) if n is not None and hasattr(n, "lineno")]
+    if not nodes and edit.body:
+        nodes = [edit.body[min(edit.at, len(edit.body) - 1)]]
+    return (nodes[0].lineno - 1, nodes[0].end_lineno) if nodes else (0, 0)
+
+
+def text_halves(base: str, ours: str, state: str, evidence: str, how: str = "three-way merge") -> tuple[Half, ...]:
+    """Every line hunk of ours as a half in one state."""
+    old, mine = base.splitlines(keepends=True), ours.splitlines(keepends=True)
+    return tuple(
+        Half(state, (h.first, h.last), (h.start, h.end), "", _shown(h.lines) or _shown(old[h.start : h.end]), how, evidence, exact=True)
+        for h in line_hunks(old, mine)
+    )

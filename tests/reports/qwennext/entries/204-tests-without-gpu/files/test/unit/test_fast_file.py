@@ -1,0 +1,2 @@
+def test_fast_file():
+    assert True

@@ -1,0 +1,2 @@
+def test_graph_setup():
+    assert True
