@@ -38,7 +38,7 @@ def _by_half(outcome: Outcome, view: View) -> Outcome:
     judged: list[tuple[Plant, Judgement]] = []
     for each, found in outcome.judged:
         stands = found.verdict not in (Verdict.LOST, Verdict.AMBIGUOUS)
-        halves = list(rows(carrier, outcome.entry, each)) if each is plant and stands else []
+        halves = list(rows(carrier, outcome.entry, each, view)) if each is plant and stands else []
         if found.verdict is not Verdict.PLANTED:  # it stood there before this run
             halves = [(p, replace(f, verdict=Verdict.INTACT) if f.verdict is Verdict.PLANTED else f) for p, f in halves]
         judged += halves or [(each, found)]

@@ -10,7 +10,19 @@ from functools import cached_property
 
 from stackctl.carry.following import Follower
 from stackctl.carry.fork import Fork, Layer, State, build_fork
-from stackctl.carry.merge3 import ADOPTED, CARRIED, COMMENT, LEFT_OUT, PROPOSAL, Half, by_lines, compose, text_halves
+from stackctl.carry.merge3 import (
+    ADOPTED,
+    CARRIED,
+    COMMENT,
+    DROPPED,
+    LEFT_OUT,
+    PROPOSAL,
+    PROVEN,
+    Half,
+    by_lines,
+    compose,
+    text_halves,
+)
 from stackctl.carry.texts import line_hunks
 from stackctl.carry.world import World
 from stackctl.model.stack import Disposition, Entry, Plant, Stack
@@ -23,7 +35,7 @@ from stackctl.trees.source import Source, SourceError
 from stackctl.trees.tree import GitTree
 
 PARTIAL = "what stands of it is whole; "  # how evidence begins where the rest waits for a person
-_IDLE = (Disposition.CANDIDATE, Disposition.BLOCKED, Disposition.SUPERSEDED, Disposition.RETIRED)
+IDLE = (Disposition.CANDIDATE, Disposition.BLOCKED, Disposition.SUPERSEDED, Disposition.RETIRED)
 _KEPT = 3
 _carriers: dict[tuple[object, ...], Carrier] = {}
 
@@ -49,7 +61,7 @@ def series_plant(entry: Entry) -> Plant | None:
 
 def series_entries(stack: Stack, base: str) -> list[Entry]:
     """The entries that are patches on one base and that are carried, in order."""
-    return [e for e in stack.entries if e.disposition not in _IDLE and (p := series_plant(e)) and p.options["base"] == base]
+    return [e for e in stack.entries if e.disposition not in IDLE and (p := series_plant(e)) and p.options["base"] == base]
 
 
 def layer_of(entry: Entry) -> Layer:
@@ -296,20 +308,63 @@ class Carrier:
         """The halves that an entry brought, as they stand when the whole series is in."""
         known = Counter(map(_name, self.after(self.before(number)).halves))
         final = {_name(half): half for half in self.after(self.last).halves}
+        stuck = {(half.path, half.host) for half in final.values() if not half.settled}
         found = []
         for half in self.after(number).halves:
             name = _name(half)
             if known[name]:
                 known[name] -= 1
             else:
-                found.append(final.get(name, half))
+                if name not in final and not half.settled and half.path in self.after(self.last).files and (half.path, half.host) not in stuck:
+                    half = replace(half, state=CARRIED, how="carried with a later entry's edit of the same lines", evidence="", unit=0)
+                found.append(self._decided(number, final.get(name, half)))
         return found
 
+    def _decided(self, number: int, half: Half) -> Half:
+        """A half with what a person decided about it, which the entry's manifest keeps."""
+        entry = next(entry for entry in self.entries if entry.number == number)
+        plant = series_plant(entry)
+        if half.settled or plant is None or half.name not in plant.options.get("dropped", ()):
+            return half
+        return replace(half, state=DROPPED, evidence=f"a person accepted that upstream's text stands: {half.evidence}")
 
-def rows(carrier: Carrier, entry: Entry, plant: Plant) -> Iterator[tuple[Plant, Judgement]]:
+    def by_hand(self, number: int, half: Half, view: View) -> Half:
+        """A half that waits, as carried if a person has put its lines into the file meanwhile."""
+        old = {new: old for old, new in self.renames.items()}.get(half.path, half.path)
+        state = self.fork.after(number).get(old)
+        if half.settled or half.state == COMMENT or state is None or half.path not in self.theirs or not view.exists(half.path):
+            return half
+        lines = Counter(line.strip() for line in state.data.split(b"\n")[slice(*half.rows)] if line.strip())
+        missing = lines - (_lines(view.read(half.path)) - _lines(self.theirs.read(half.path)))
+        return replace(half, state=CARRIED, how="put in by hand", evidence="") if lines and not missing else half
+
+    @cached_property
+    def units(self) -> dict[tuple[str, int], int]:
+        """The number of every unit that waits for a person, by its file and its number there."""
+        keys = dict.fromkeys((half.path, half.unit) for half in self.after(self.last).halves if half.unit)
+        return {key: number for number, key in enumerate(keys, 1)}
+
+    def chosen(self, words: Sequence[str]) -> dict[int, list[str]]:
+        """The names of the halves of some units ("3", "all-proven") that still wait, by entry."""
+        proven = {
+            unit for unit in self.units
+            if all(PROVEN in half.evidence for half in self.after(self.last).halves if (half.path, half.unit) == unit)
+        }  # fmt: skip
+        wanted = {unit for unit, number in self.units.items() if str(number) in words} | (proven if "all-proven" in words else set())
+        found = {
+            entry.number: [half.name for half in self.halves(entry.number) if (half.path, half.unit) in wanted and not half.settled]
+            for entry in self.entries
+            if entry.number in self.fork.changes
+        }
+        return {number: names for number, names in found.items() if names}
+
+
+def rows(carrier: Carrier, entry: Entry, plant: Plant, view: View) -> Iterator[tuple[Plant, Judgement]]:
     """One plant and judgement for each half of an entry, for the ledger."""
     for index, half in enumerate(carrier.halves(entry.number), 1):
-        message = half.evidence or half.how
+        half = carrier.by_hand(entry.number, half, view)
+        unit = carrier.units.get((half.path, half.unit))
+        message = f"unit {unit}: {half.evidence}" if unit and not half.settled else half.evidence or half.how
         yield replace(plant, id=f"{plant.id}-{index}"), Judgement(
             verdict_of(half), message, half.path, half.rows[0] + 1, half.host, f"{half.text} ({message})" if message else half.text
         )
@@ -317,6 +372,8 @@ def rows(carrier: Carrier, entry: Entry, plant: Plant) -> Iterator[tuple[Plant, 
 
 def verdict_of(half: Half) -> Verdict:
     """DESIGN's verdict for a half's state."""
+    if half.state == DROPPED:
+        return Verdict.NOT_DUE
     if half.state == CARRIED:
         return Verdict.PLANTED if half.exact else Verdict.MOVED if "moved" in half.how else Verdict.RECONCILED
     if half.state in (PROPOSAL, LEFT_OUT):

@@ -66,7 +66,7 @@ class Difference:
     def _bodies(self, old: list[ast.stmt], new: list[ast.stmt], where: Where) -> Iterator[Edit]:
         yield from self._imports(old, new, where)
         # What is spelt alike is alike: only the rest is worth a normal form.
-        for rough in line_hunks([self.base.code(node) for node in old], [self.ours.code(node) for node in new]):
+        for rough in line_hunks([_spelt(self.base, node) for node in old], [_spelt(self.ours, node) for node in new]):
             keys = [self.base.key(node) for node in old[rough.start : rough.end]], [self.ours.key(node) for node in new[rough.first : rough.last]]
             for hunk in line_hunks(*keys):
                 left, right = (rough.start + hunk.start, rough.start + hunk.end), (rough.first + hunk.first, rough.first + hunk.last)
@@ -364,6 +364,11 @@ class Difference:
                 previous = before[key][1]
             else:
                 yield Edit("item", where, 0, (old,), tuple(filter(None, (name, value))), (), statement, (previous, None), rows=_row(value), name=key)
+
+
+def _spelt(text: Text, node: ast.stmt) -> str:
+    """A statement's lines, decorators included."""
+    return "".join(text.lines[slice(*text.rows(node))])
 
 
 def _comparable(one: object, two: object) -> bool:

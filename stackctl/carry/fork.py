@@ -60,7 +60,7 @@ def build_fork(repository: Repository, base: str, layers: Sequence[Layer]) -> Fo
     tree = repository.resolve(base, "tree")
     fork = Fork(repository, base)
     with tempfile.TemporaryDirectory(prefix="stackctl-fork-", ignore_cleanup_errors=True) as folder:
-        scratch = _borrowing(repository, Path(folder))
+        scratch = borrowing(repository, Path(folder))
         scratch.run("read-tree", tree)
         known = set(scratch.files(tree))
         for layer in layers:
@@ -79,7 +79,7 @@ def build_fork(repository: Repository, base: str, layers: Sequence[Layer]) -> Fo
     return fork
 
 
-def _borrowing(repository: Repository, folder: Path) -> Repository:
+def borrowing(repository: Repository, folder: Path) -> Repository:
     """A repository of no objects of its own that reads another's."""
     Repository.create(folder)
     alternates = folder / ".git" / "objects" / "info" / "alternates"

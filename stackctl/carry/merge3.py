@@ -17,9 +17,11 @@ from stackctl.carry.placing import BUILTINS, Adopted, Placer, Refused
 from stackctl.carry.renames import learnt, renamed
 from stackctl.carry.texts import DEFINITIONS, IMPORTS, Hunk, Text, line_hunks, only_comments, reindent, tokens
 from stackctl.carry.world import World
+from stackctl.model.stack import digest
 from stackctl.trees.source import SourceError
 
-CARRIED, ADOPTED, PROPOSAL, LEFT_OUT, COMMENT = "carried", "adopted", "proposal", "left out", "comment lost"
+CARRIED, ADOPTED, PROPOSAL, LEFT_OUT, COMMENT, DROPPED = "carried", "adopted", "proposal", "left out", "comment lost", "dropped"
+PROVEN = "nothing there reads "  # in the evidence of what would be dead code in the new release
 _ROUNDS = 8
 _DEFINED = frozenset(DEFINITIONS)
 _TWIN = ("one name, two meanings", "upstream now binds", "both sides decide", "both sides put", "both sides give", "upstream has a branch")
@@ -44,7 +46,12 @@ class Half:
     @property
     def settled(self) -> bool:
         """Whether no person is needed for it."""
-        return self.state in (CARRIED, ADOPTED)
+        return self.state in (CARRIED, ADOPTED, DROPPED)
+
+    @property
+    def name(self) -> str:
+        """What it is known by from one run to the next."""
+        return digest([self.path, self.host, self.text])[:12]
 
 
 @dataclass(frozen=True)
@@ -153,7 +160,23 @@ class _Composer:
         else:
             self._leave_all(pieces)
             pieces, text = self._round()
-        return Composed(text, tuple(self._halves(pieces)))
+        return Composed(text, tuple(self._halves([*pieces, *self._unread(pieces, text)])))
+
+    def _unread(self, pieces: Sequence[_Piece], text: str) -> Iterator[_Piece]:
+        """What no piece speaks of: a hunk of which no edit was found, a comment that did not come along."""
+        known = {line.strip() for line in text.splitlines()}
+        exact = {piece.rows for piece in pieces if piece.exact or piece.state in (COMMENT, LEFT_OUT)}
+        for hunk in self.left:
+            if not any(_overlap(piece.rows, (hunk.first, hunk.last)) or _overlap(piece.base_rows, (hunk.start, hunk.end)) for piece in pieces):
+                yield self._piece(hunk, PROPOSAL, "", "no edit that could be placed was found in these lines")
+            elif (hunk.first, hunk.last) not in exact and all(
+                piece.state == CARRIED for piece in pieces if _overlap(piece.rows, (hunk.first, hunk.last))
+            ):
+                for row in range(hunk.first, hunk.last):
+                    line = self.ours.lines[row].strip()
+                    if line.startswith("#") and line not in known and line not in {each.strip() for each in self.base.lines}:
+                        yield _Piece((row, row + 1), (hunk.start, hunk.start), host_at(self.ours, row), COMMENT, "", f"our comment did not come along: {line[:80]}")
+                        break
 
     def _leave(self, piece: _Piece, why: str) -> None:
         if piece.rows[0] < piece.rows[1]:
@@ -183,7 +206,7 @@ class _Composer:
         rest = [h for h in todo if h not in mute]
         dropped = [h for h in rest if self._why_out((h.first, h.last), (h.start, h.end))]
         exact = [h for h in rest if h not in dropped and not any(h.touches(o) for o in right)]
-        exact, before, after = self._parsed(exact, right)
+        exact, before, after = self._parsed(exact, same, right)
         pieces += [self._piece(h, CARRIED, "three-way merge", exact=True) for h in exact]
         made, text = self._place(before, after)
         text, noted = self._comments([h for h in mute if self._says(h)], text)
@@ -220,11 +243,11 @@ class _Composer:
                 return why
         return self.out_base.get(base_rows, "") if rows[0] == rows[1] else ""
 
-    def _parsed(self, exact: list[Hunk], right: list[Hunk]) -> tuple[list[Hunk], Text, Text]:
+    def _parsed(self, exact: list[Hunk], same: list[Hunk], right: list[Hunk]) -> tuple[list[Hunk], Text, Text]:
         """The clean hunks that leave both the base and upstream's text parsable, and both texts."""
         kept = exact
         for attempt in range(3):
-            old = "".join(_laid(self.base.lines, kept, self.base.lines, []))
+            old = "".join(_laid(self.base.lines, [*kept, *same], self.base.lines, []))
             new = "".join(_laid(self.base.lines, kept, self._target_lines(right), right))
             try:
                 return kept, self.ours if old == self.ours.text else self.base if old == self.base.text else Text(old), Text(new)
@@ -279,9 +302,20 @@ class _Composer:
             except Adopted as adopted:
                 pieces.append(self._edited(edit, ADOPTED, "", adopted.reason, base_rows))
             except Refused as refused:
-                pieces.append(self._edited(edit, PROPOSAL, "", refused.reason, base_rows))
+                reason = refused.reason + self._dead(edit, placer)
+                pieces.append(self._edited(edit, PROPOSAL, "", reason, base_rows))
         self.result = placer.target
         return pieces, placer.target.text
+
+    def _dead(self, edit: Edit, placer: Placer) -> str:
+        """Words for an edit of an assignment whose name upstream's host no longer has at all: it would be dead."""
+        statement = edit.statement or (edit.old[0] if edit.old else None)
+        host = placer.target.hosts.get(self.hosts.get(edit.where.host, edit.where.host))
+        if not isinstance(statement, ast.Assign) or host is None or not edit.where.host:
+            return ""
+        names = {each.id for each in statement.targets if isinstance(each, ast.Name)}
+        there = {each.id for each in ast.walk(host) if isinstance(each, ast.Name)}
+        return f"; {PROVEN}{', '.join(sorted(names))} any more" if names and not names & there else ""
 
     def _base_rows(self, edit: Edit, before: Text) -> tuple[int, int]:
         """The base's lines that an edit is about, as near as they are known."""
@@ -387,7 +421,8 @@ class _Composer:
             for name, host in _read_on(self.ours, *piece.rows):
                 cause = next((gone[pair] for pair in gone if pair[0] == name and _sees(host, pair[1], name)), None)
                 if cause is not None:
-                    found.append((piece, f"it reads {name}, which line {cause.rows[0] + 1} of ours would bind and which is left out"))
+                    why = f"it reads {name}, which line {cause.rows[0] + 1} of ours would bind and which is left out"
+                    found.append((piece, cause.evidence if _overlap(cause.rows, piece.rows) else why))
                     break
         return found
 
@@ -467,6 +502,11 @@ def host_at(text: Text, row: int) -> str:
         if host and text.rows(node)[0] <= row < text.rows(node)[1] and text.rows(node)[0] > best:  # type: ignore[arg-type]
             best, name = text.rows(node)[0], host  # type: ignore[arg-type]
     return name
+
+
+def _overlap(one: tuple[int, int], two: tuple[int, int]) -> bool:
+    """Whether two ranges of rows share one, or stand at the same place."""
+    return one == two or (one[0] < two[1] and two[0] < one[1]) or (two[0] == two[1] and one[0] <= two[0] <= one[1])
 
 
 def _starting_on(text: Text, first: int, last: int) -> list[ast.stmt]:

@@ -228,14 +228,15 @@ def _span(text: str, host: str) -> tuple[int, int] | None:
         body: list[ast.stmt] = Source(text).module.body
     except SourceError:
         return None
-    found: ast.stmt | None = None
+    found: list[ast.stmt] = []
     for name in host.split("."):
-        found = next((node for node in _flat(body) if getattr(node, "name", None) == name), None)
-        if found is None:
+        # A property and its setter share one name, and so do definitions under two branches.
+        found = [node for node in _flat(body) if getattr(node, "name", None) == name]
+        if not found:
             return None
-        body = found.body
-    first = min([found.lineno, *(d.lineno for d in getattr(found, "decorator_list", []))])
-    return first - 1, found.end_lineno or found.lineno
+        body = [inner for node in found for inner in getattr(node, "body", [])]
+    first = min(line for node in found for line in [node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+    return first - 1, max(node.end_lineno or node.lineno for node in found)
 
 
 def _flat(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
@@ -267,12 +268,14 @@ def _blocks(
             yield "".join(line for number, line in enumerate(mine) if number not in surplus)
         part = _only_wanted(two, j1, j2, {line - there[0] for line in wanted})
         if tag == "replace":
-            yield _joined(mine, start, start, new)
+            # Beside what upstream brought to the same place, ours comes second: an `elif` of ours
+            # that stood last before the `else` stays there.
             yield _joined(mine, end, end, new)
+            yield _joined(mine, start, start, new)
             yield from _splits(mine, start, end, new)
         if part and part != new:
-            yield _joined(mine, start, start, part)
             yield _joined(mine, end, end, part)
+            yield _joined(mine, start, start, part)
 
 
 def _splits(mine: list[str], start: int, end: int, new: list[str]) -> Iterator[str]:

@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from stackctl.model.errors import StackctlError
 from stackctl.model.stack import Disposition, Stack
@@ -32,6 +33,7 @@ _PULL = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/pull/(\d+)")
 _URL = re.compile(r"https?://[^\s<>\])]+")
 _PICKED = re.compile(r"(?:cherry[- ]picked from commit|back-?port(?:ed)? (?:of|from))\s+(.{1,200})", re.IGNORECASE)
 _FIELD = re.compile(r"^(?:\w+:)?\s*([A-Z][A-Za-z-]+):\s*(.*)$")
+_STACK = re.compile(r"^Stack-([A-Za-z-]+): (.+)$")
 _LONGEST_NOTES = 4000
 
 _MARKS = {
@@ -65,7 +67,7 @@ class Proposal:
 
     title: str
     disposition: Disposition
-    decision: Mapping[str, str]
+    decision: Mapping[str, Any]
     upstream: tuple[str, ...]
     notes: str
 
@@ -165,9 +167,32 @@ def read_range(repository: Repository, commits: str) -> list[Patch]:
     return patches
 
 
+def diff_start(data: bytes) -> int:
+    """Where a patch's diff begins, after whatever it says."""
+    found = _DIFF.search(data)
+    return found.start() if found else len(data)
+
+
+def _exported(header: str) -> Proposal | None:
+    """What `stackctl export` wrote into a patch, if it did: the entry as it was."""
+    said: dict[str, Any] = {}
+    lines = header.split("\n")
+    for line in lines:
+        if found := _STACK.match(line):
+            with contextlib.suppress(ValueError):
+                said[found[1].lower().replace("-", "_")] = json.loads(found[2])
+    if "disposition" not in said or said["disposition"] not in list(Disposition):
+        return None
+    disposition, title, upstream = Disposition(said.pop("disposition")), str(said.pop("title", "")), said.pop("upstream", [])
+    body = header.partition("\n\n")[2].partition("\nStack-Title: ")[0]
+    return Proposal(title, disposition, said, tuple(map(str, upstream)), body.strip("\n"))
+
+
 def propose(patch: Patch) -> Proposal:
     """Title, disposition and links as the patch's own text has them."""
     header = patch.header
+    if exported := _exported(header):
+        return exported
     fields, prose = _fields(header)
     title = _title(patch, fields)
     decision = _disposition(patch, fields, header)
@@ -317,6 +342,8 @@ def toml_value(value: object) -> str:
     """A string, number or list of strings as TOML. JSON's strings are TOML's, but for DEL and lone surrogates."""
     if isinstance(value, list):
         return f"[{', '.join(map(toml_value, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, str):
         clean = value.encode("utf-8", "replace").decode()
         return json.dumps(clean, ensure_ascii=False).replace("\x7f", "\\u007F")

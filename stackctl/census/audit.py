@@ -11,7 +11,7 @@ from stackctl.census.delta import Census
 from stackctl.census.files import judge_files
 from stackctl.census.grouping import group
 from stackctl.census.imports import import_followed
-from stackctl.census.moves import Moves, find_moves, merge_moves, relocated
+from stackctl.census.moves import Moves, find_moves, forget_kept, merge_moves, relocated
 from stackctl.census.placement import misplaced
 from stackctl.census.rules import run_rules
 from stackctl.census.rules.context import Context
@@ -48,6 +48,8 @@ class Audit:
 
     def _follow_moves(self) -> None:
         theirs, ours = find_moves(self.sides, "theirs", "ours"), find_moves(self.sides, "ours", "theirs")
+        for moves in (theirs, ours):
+            forget_kept(self.sides, moves)
         merged = merge_moves(theirs, ours)
         merged.files.update(relocated(self.sides))
         self.moves = {"base": Moves(), "ours": ours, "theirs": theirs, "merged": merged}

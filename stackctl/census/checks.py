@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -269,11 +270,15 @@ def _symbol(text: str, line: int) -> str:
         return ""
     names: list[str] = []
     while body is not None:
-        inside = (each for each in ast.iter_child_nodes(body) if each.__dict__.get("lineno", line + 1) <= line <= (each.end_lineno or 0))
+        inside = (each for each in ast.iter_child_nodes(body) if _first(each) <= line <= getattr(each, "end_lineno", 0))
         body = next(inside, None)
         if isinstance(body, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             names.append(body.name)
     return ".".join(names)
+
+
+def _first(node: ast.AST) -> int:
+    return getattr(node, "lineno", sys.maxsize)
 
 
 def _listed(path: str, patterns: Iterable[str]) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from stackctl.model.errors import StackctlError
 from stackctl.model.report import Finding
 from stackctl.model.stack import Disposition
-from stackctl.model.verdict import Verdict
+from stackctl.model.verdict import Level, Verdict
 from stackctl.plants.stacks import STACK_FILE
 from stackctl.trees.git import Repository
 from stackctl.trees.release import Release
@@ -26,13 +26,13 @@ _MANIFEST = re.compile(r"entries/[^/]+/entry\.toml\Z")
 
 @dataclass(frozen=True)
 class Declared:
-    """One entry's manifest, as far as it says what must be there: plant id to its range of releases."""
+    """One entry's manifest, as far as it says what must be there: plant id to the plant's own table."""
 
     number: int
     path: str
     title: str = ""
     disposition: str = ""
-    plants: dict[str, str] = field(default_factory=dict)
+    plants: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def tombstone(self) -> bool:
@@ -68,27 +68,36 @@ def _read(path: str, data: bytes) -> Declared:
     except (ValueError, KeyError, TypeError) as error:
         raise StackctlError(f"cannot tell what it declares: {error}", path) from None
     rows = [row for row in table.get("plant", []) if isinstance(row, dict)]
-    plants = {str(row.get("id")): str(row.get("releases", "")) for row in rows}
+    plants = {str(row.get("id")): row for row in rows}
     return Declared(number, path, str(table.get("title", "")), str(table.get("disposition", "")), plants)
 
 
 def shrunken(before: dict[int, Declared], now: dict[int, Declared], release: Release | None, ref: str) -> Iterator[Finding]:
-    """A finding for each half of `before` that `now` does not declare, or no longer for this release."""
+    """A finding for each half of `before` that `now` does not declare, or no longer for this release.
+
+    One that is declared otherwise is a note: an anchor moves with upstream, but a person should have seen it.
+    """
     for number, old in sorted(before.items()):
-        entry, new = str(number), now.get(number)
-        evidence = f"declared at {ref}"
+        new = now.get(number)
         if new is None:
             message = f"entry {number} ({old.title}) is declared no more, with {len(old.plants)} halves"
-            yield Finding(Verdict.UNDECLARED, message, old.path, 0, "", entry, "", evidence)
-            continue
-        if new.tombstone and not old.tombstone:
-            continue  # retired or superseded, with a reason: load_stack has seen to that
-        for plant, releases in old.plants.items():
-            if plant not in new.plants:
-                yield Finding(Verdict.UNDECLARED, f"plant {plant} is declared no more", new.path, 0, "", entry, plant, evidence)
-            elif _narrowed(release, releases, new.plants[plant]):
-                message = f"plant {plant} is no longer due on {release}: releases = {new.plants[plant]!r}"
-                yield Finding(Verdict.UNDECLARED, message, new.path, 0, "", entry, plant, f"{evidence} with releases = {releases!r}")
+            yield Finding(Verdict.UNDECLARED, message, old.path, 0, "", str(number), "", f"declared at {ref}")
+        elif old.tombstone or not new.tombstone:  # else retired or superseded, with a reason: load_stack has seen to that
+            for plant, row in old.plants.items():
+                yield from _plant(old, new, plant, row, release, f"declared at {ref}")
+
+
+def _plant(old: Declared, new: Declared, plant: str, row: dict[str, Any], release: Release | None, said: str) -> Iterator[Finding]:
+    now = new.plants.get(plant)
+    where = (new.path, 0, "", str(old.number), plant)
+    was, is_now = (str((table or {}).get("releases", "")) for table in (row, now))
+    if now is None:
+        yield Finding(Verdict.UNDECLARED, f"plant {plant} is declared no more", *where, said)
+    elif _narrowed(release, was, is_now):
+        message = f"plant {plant} is no longer due on {release}: releases = {is_now!r}"
+        yield Finding(Verdict.UNDECLARED, message, *where, f"{said} with releases = {was!r}")
+    elif keys := sorted(key for key in {*row, *now} if row.get(key) != now.get(key)):
+        yield Finding(Verdict.UNDECLARED, f"plant {plant} is declared otherwise: {', '.join(keys)}", *where, said, level=Level.NOTE)
 
 
 def _narrowed(release: Release | None, old: str, new: str) -> bool:

@@ -113,9 +113,9 @@ class Gate:
         """The repository that the stack itself is kept in, and its folder there; None for a stack outside of Git."""
         try:
             repository = Repository(self.question.root)
-        except StackctlError:
+            folder = self.question.root.resolve().relative_to(repository.path.resolve()).as_posix()
+        except (StackctlError, ValueError):
             return None
-        folder = self.question.root.resolve().relative_to(repository.path.resolve()).as_posix()
         return repository, "" if folder == "." else folder
 
     @property
@@ -253,7 +253,9 @@ class Gate:
     def _take(self, report: Report) -> None:
         """Put a part's report to the others'. Of one entry the census' own row stands, not the audit's."""
         known = {row.number for row in self.entries}
-        self.entries += [row for row in report.entries if row.number not in known]
+        whole = (EntryVerdict.WHOLE, EntryVerdict.ADOPTED)  # of commits that no entry declares: nothing to say
+        first = report.command == "verify"
+        self.entries += [row for row in report.entries if first or (row.number not in known and row.verdict not in whole)]
         self.ledger += report.ledger
         # Leftover markers are told one by one below, in the stack's own syntax.
         fresh = [f for f in report.findings if f.kind is not Verdict.MARKER or f.severity is Level.ERROR]

@@ -38,7 +38,7 @@ class Complaint:
 
 @dataclass(frozen=True)
 class Lint:
-    """How many complaints each side has in the touched files, and those that only merged has. `problem`: not judged, why."""
+    """Complaints in the touched files: counts (ours, theirs, merged), those only merged has, or why not judged."""
 
     touched: tuple[str, ...]
     counts: tuple[int, ...] = ()
@@ -51,11 +51,14 @@ class Lint:
             return [Finding(Verdict.NOT_JUDGED, f"lint ({RULES}) was not run", evidence=self.problem)]
         return [
             Finding(
-                Verdict.UNRESOLVED if each.code == "F821" else Verdict.UNPARSABLE, each.message, each.path, each.line,
+                Verdict.UNRESOLVED if each.code == "F821" else Verdict.UNPARSABLE,
+                each.message,
+                each.path,
+                each.line,
                 evidence=f"ruff {each.code or 'syntax error'}, on neither side of the merge",
             )
             for each in self.added
-        ]  # fmt: skip
+        ]
 
 
 def lint_merge(ours: Tree, theirs: Tree, merged: Tree) -> Lint:
@@ -110,7 +113,19 @@ def _complaints(ruff: str, tree: Tree, paths: Sequence[str]) -> list[Complaint]:
 
 
 def _run(ruff: str, folder: Path) -> list[Complaint]:
-    words = [ruff, "check", "--isolated", "--no-cache", "--ignore-noqa", "--no-respect-gitignore", "--quiet", "--exit-zero", f"--select={RULES}", "--output-format=json", "."]
+    words = [
+        ruff,
+        "check",
+        "--isolated",
+        "--no-cache",
+        "--ignore-noqa",
+        "--no-respect-gitignore",
+        "--quiet",
+        "--exit-zero",
+        f"--select={RULES}",
+        "--output-format=json",
+        ".",
+    ]
     try:
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=False)
         rows = json.loads(done.stdout or "[]")

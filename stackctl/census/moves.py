@@ -82,6 +82,20 @@ def relocated(sides: Sides) -> dict[str, str]:
     return found
 
 
+def forget_kept(sides: Sides, moves: Moves) -> None:
+    """Forget the moves of what merged has in both places: there the old one is a file or host of its own."""
+    for new, old in list(moves.files.items()):
+        if old in sides.merged and new in sides.merged:
+            del moves.files[new]
+    standing: dict[str, set[str]] = {}
+    for (path, name), (old_path, old_name) in list(moves.hosts.items()):
+        for file in (path, old_path):
+            if file not in standing:
+                standing[file] = {found for found, _ in definitions(sides.facts("merged", file))}
+        if old_name in standing[old_path] and name in standing[path]:
+            del moves.hosts[path, name]
+
+
 def _touched(sides: Sides, path: str, other: str, side: str) -> bool:
     """Whether both sides changed this base file."""
     base = sides.blob("base", path)

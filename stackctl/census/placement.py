@@ -46,9 +46,10 @@ def _explained(counts: dict[Key, Count], key: Key, before: tuple[str, ...], fact
     """Whether the way from one chain of branches to another is made of the sides' own changes."""
     brought = [header for header in fact.under if header not in before]
     dropped = [header for header in before if header not in fact.under]
-    return all(_changed(counts, key, header, 1) for header in brought) and all(
-        _changed(counts, key, header, -1) for header in dropped
-    )
+    if not all(_changed(counts, key, header, 1) for header in brought):
+        return False
+    # A side that turned an `else` into an `elif` moved what is below it.
+    return all((header.startswith("else of ") and brought) or _changed(counts, key, header, -1) for header in dropped)
 
 
 def _changed(counts: dict[Key, Count], key: Key, header: str, sign: int) -> bool:

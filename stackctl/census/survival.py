@@ -262,15 +262,20 @@ class Survival:
             mine, ours = self._words_of("ours", key.path)
             if explained(key.text, found.text, gone + mine, new + ours):
                 return
-            self.judged.append(
-                self._judge(key, "merged", Verdict.UNOWNED, f"no side has `{found.text}`", instead=found.text)
-            )
+            self.judged.append(self._changed_by_nobody(key, found))
             return
         if self._settle_moved_kept(key):
             return
         self.judged.append(
             self._judge(key, "theirs", Verdict.UPSTREAM_LOST, "base, ours and theirs have it, merged lacks it")
         )
+
+    def _changed_by_nobody(self, key: Key, found: Key) -> Judged:
+        """A line that every side has, changed in merged: something taken from it is lost, something put to it unowned."""
+        if not words(found.text) - words(key.text):
+            evidence = f"merged has `{found.text}` without {_listing(words(key.text) - words(found.text))}"
+            return self._judge(key, "theirs", Verdict.UPSTREAM_LOST, evidence, instead=found.text)
+        return self._judge(key, "merged", Verdict.UNOWNED, f"no side has `{found.text}`", instead=found.text)
 
     def _settle_moved_kept(self, key: Key) -> bool:
         places = [k for k in self._extra_by_text.get((key.kind, key.text), ()) if self._extra.get(k)]

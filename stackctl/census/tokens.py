@@ -106,7 +106,7 @@ def explained(mine: str, merged: str, gone: Counter[str], new: Counter[str]) -> 
     """Whether `merged` is `mine` rewritten with the other side's own changes of names.
 
     Every token of mine that is missing is one the other side took out of this file, and every
-    token that is new is one it brought.
+    token that is new is one it brought. A mere drop explains nothing.
     """
     missing, brought = words(mine) - words(merged), words(merged) - words(mine)
-    return bool(missing or brought) and all(t in gone for t in missing) and all(t in new for t in brought)
+    return bool(brought) and all(t in gone for t in missing) and all(t in new for t in brought)

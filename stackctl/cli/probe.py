@@ -10,10 +10,19 @@ from stackctl.cli.common import Settings, format_option, render
 
 
 @click.command()
-@click.option("--python", type=click.Path(path_type=Path), required=True, help="The interpreter of the environment to ask, such as /srv/venv/bin/python.")
+@click.option(
+    "--python",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The interpreter of the environment to ask, such as /srv/venv/bin/python.",
+)
 @click.option("--launch", metavar="CMD", help="The launch command, for flags and for the variables in front of it.")
-@click.option("--since", "since_file", type=click.Path(path_type=Path), help="The answers at the last restart, to compare with.")
-@click.option("--save", "save_file", type=click.Path(path_type=Path), help="Keep the answers here for the next restart.")
+@click.option(
+    "--since", "since_file", type=click.Path(path_type=Path), help="The answers at the last restart, to compare with."
+)
+@click.option(
+    "--save", "save_file", type=click.Path(path_type=Path), help="Keep the answers here for the next restart."
+)
 @format_option("text", "json", "md")
 @click.pass_obj
 def command(

@@ -25,20 +25,50 @@ def command() -> None:
 @repo_option
 @click.option("--at", default="HEAD", show_default=True, metavar="REF", help="The commit that is to be restarted.")
 @click.option("--since", required=True, metavar="REF", help="The commit that is deployed now.")
-@click.option("--stack-since", metavar="REF", help="The commit of the stack's own repository that was deployed; default: --since, if the stack lives in the fork.")
-@click.option("--python", type=click.Path(path_type=Path), help="The interpreter of the environment to ask the probes of.")
+@click.option(
+    "--stack-since",
+    metavar="REF",
+    help="The deployed commit of the stack's own repository; default: --since, if it is the fork.",
+)
+@click.option(
+    "--python", type=click.Path(path_type=Path), help="The interpreter of the environment to ask the probes of."
+)
 @click.option("--launch", metavar="CMD", help="The launch command, for flags and switches.")
-@click.option("--probes-since", "answers", type=click.Path(path_type=Path), help="The answers at the last restart, from `probe --save`.")
+@click.option(
+    "--probes-since",
+    "answers",
+    type=click.Path(path_type=Path),
+    help="The answers at the last restart, from `probe --save`.",
+)
 @click.option("--save-probes", type=click.Path(path_type=Path), help="Keep the answers here for the next restart.")
-@click.option("--locks", nargs=2, type=click.Path(path_type=Path), metavar="OLD NEW", help="Two lock files: pip freeze, requirements, uv.lock or pylock.toml.")
+@click.option(
+    "--locks",
+    nargs=2,
+    type=click.Path(path_type=Path),
+    metavar="OLD NEW",
+    help="Two lock files: pip freeze, requirements, uv.lock or pylock.toml.",
+)
 @click.option("--smoke", type=click.Path(path_type=Path), help="The folder of a smoke run: JSON and JUnit files.")
-@click.option("--releases", default=20, show_default=True, help="How many upstream releases the matrix shows (0: no matrix).")
+@click.option(
+    "--releases", default=20, show_default=True, help="How many upstream releases the matrix shows (0: no matrix)."
+)
 @format_option("md", "html", "json")
 @click.pass_obj
 def restart(
-    settings: Settings, repo: Path | None, at: str, since: str, stack_since: str | None, python: Path | None, launch: str | None,
-    answers: Path | None, save_probes: Path | None, locks: tuple[Path, Path] | None, smoke: Path | None, releases: int, form: str,
-) -> int:  # fmt: skip
+    settings: Settings,
+    repo: Path | None,
+    at: str,
+    since: str,
+    stack_since: str | None,
+    python: Path | None,
+    launch: str | None,
+    answers: Path | None,
+    save_probes: Path | None,
+    locks: tuple[Path, Path] | None,
+    smoke: Path | None,
+    releases: int,
+    form: str,
+) -> int:
     """The restart checklist: what changed since the deployed tip, what to watch, and how to go back.
 
     Reads only: the tree and the environment are never imported or run. Exit code 1 with open findings.
@@ -57,14 +87,29 @@ def restart(
 @command.command()
 @click.argument("commit")
 @repo_option
-@click.option("--after", metavar="REF", help="The tip that the merge was repaired to, such as its branch after `replant`; default: the merge itself.")
-@click.option("--entry-pattern", metavar="REGEX", help="Finds the entry in a commit's subject, for halves of no declared entry.")
-@click.option("--audit/--no-audit", default=True, show_default=True, help="Judge every half of the fork, declared or not.")
+@click.option(
+    "--after",
+    metavar="REF",
+    help="The tip that the merge was repaired to, such as its branch after `replant`; default: the merge itself.",
+)
+@click.option(
+    "--entry-pattern", metavar="REGEX", help="Finds the entry in a commit's subject, for halves of no declared entry."
+)
+@click.option(
+    "--audit/--no-audit", default=True, show_default=True, help="Judge every half of the fork, declared or not."
+)
 @click.option("--lint/--no-lint", default=True, show_default=True, help="Ask ruff (E9, F821) what the merge added.")
 @format_option("md", "json")
 @click.pass_obj
 def merge(
-    settings: Settings, commit: str, repo: Path | None, after: str | None, entry_pattern: str | None, audit: bool, lint: bool, form: str
+    settings: Settings,
+    commit: str,
+    repo: Path | None,
+    after: str | None,
+    entry_pattern: str | None,
+    audit: bool,
+    lint: bool,
+    form: str,
 ) -> int:
     """The log of a merge: for each half the decision with its evidence, counts that add up, and what is left.
 
@@ -74,7 +119,9 @@ def merge(
 
     stack, repository = settings.stack(), open_repository(repo)
     with status(settings, "reading the merge"):
-        report = merge_report(judge_merge(stack, repository, commit, after, audit=audit, lint=lint, pattern=entry_pattern))
+        report = merge_report(
+            judge_merge(stack, repository, commit, after, audit=audit, lint=lint, pattern=entry_pattern)
+        )
     if form == "json":
         from stackctl.reports.json import render_json
 

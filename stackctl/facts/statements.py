@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from stackctl.trees.source import Source
 
-FORMAT = 3
+FORMAT = 4
 _ELEMENTS = (ast.List, ast.Set, ast.Dict)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _MEMO_LIMIT = 200_000
@@ -94,6 +94,9 @@ class _Reader:
                 yield self._fact(host, "annotation", f"{name}: {self._text(argument.annotation)}", (), argument)
             if default is not None:
                 yield self._fact(host, "default", f"{name}={self._text(default)}", (), argument)
+        # A bare star or slash changes how every parameter beside it can be given.
+        for mark in ["/"] * bool(node.args.posonlyargs) + ["*"] * bool(node.args.kwonlyargs and not node.args.vararg):
+            yield self._fact(host, "parameter", mark, (), node.args.args[0] if node.args.args else node)
         if node.returns is not None:
             yield self._fact(host, "annotation", f"-> {self._text(node.returns)}", (), node.returns)
 

@@ -42,14 +42,23 @@ class Asking:
     def to_json(self) -> dict[str, Any]:
         """The round as a JSON object, which a later round compares itself with."""
         return {
-            "python": self.python, "launch": self.launch, "asked_at": self.asked_at, "variables": dict(self.variables),
-            "answers": [answer.to_json() for answer in self.answers], "states": [state.to_json() for state in self.states],
+            "python": self.python,
+            "launch": self.launch,
+            "asked_at": self.asked_at,
+            "variables": dict(self.variables),
+            "answers": [answer.to_json() for answer in self.answers],
+            "states": [state.to_json() for state in self.states],
             "history": [dict(each) for each in self.history],
-        }  # fmt: skip
+        }
 
 
 def ask_all(
-    stack: Stack, probes: Mapping[str, Probe], python: Path, launch: str | None, since: Asking | None = None, now: str = ""
+    stack: Stack,
+    probes: Mapping[str, Probe],
+    python: Path,
+    launch: str | None,
+    since: Asking | None = None,
+    now: str = "",
 ) -> Asking:
     """Ask every probe of the stack once."""
     command = parse_launch(launch) if launch is not None else None
@@ -71,13 +80,19 @@ def history_of(since: Asking | None) -> tuple[Mapping[str, Any], ...]:
     """The states of every earlier round, `since`'s own last."""
     if since is None:
         return ()
-    return (*since.history, {"asked_at": since.asked_at, "states": {str(state.entry): str(state.state) for state in since.states}})
+    return (
+        *since.history,
+        {"asked_at": since.asked_at, "states": {str(state.entry): str(state.state) for state in since.states}},
+    )
 
 
 def due_again_probes(entry: Entry) -> tuple[str, ...]:
     """The probes that say when a port that was put off is due: its own, and what blocks it."""
     blocker = str(entry.decision.get("blocked_by", ""))
-    return (*entry.probes.get("due_again", ()), *([blocker.removeprefix("probe ").strip()] if blocker.startswith("probe ") else ()))
+    return (
+        *entry.probes.get("due_again", ()),
+        *([blocker.removeprefix("probe ").strip()] if blocker.startswith("probe ") else ()),
+    )
 
 
 def entry_state(entry: Entry, told: Mapping[str, Answer], probes: Mapping[str, Probe]) -> EntryState | None:
@@ -92,7 +107,9 @@ def entry_state(entry: Entry, told: Mapping[str, Answer], probes: Mapping[str, P
     if against:
         return EntryState(entry.number, State.INERT, _why(against, probes), tuple(answer.probe for answer in against))
     if unsure := [told[name] for name in (*active, *inert) if told[name].told is Told.NOT_JUDGED]:
-        return EntryState(entry.number, State.NOT_JUDGED, _why(unsure, probes), tuple(answer.probe for answer in unsure))
+        return EntryState(
+            entry.number, State.NOT_JUDGED, _why(unsure, probes), tuple(answer.probe for answer in unsure)
+        )
     return EntryState(entry.number, State.ACTIVE, _why([told[name] for name in (*active, *inert)], probes))
 
 
@@ -101,7 +118,9 @@ def _due(entry: Entry, answers: Sequence[Answer], probes: Mapping[str, Probe]) -
     if waiting:
         return EntryState(entry.number, State.PUT_OFF, _why(waiting, probes), tuple(answer.probe for answer in waiting))
     if unsure := [answer for answer in answers if answer.told is Told.NOT_JUDGED]:
-        return EntryState(entry.number, State.NOT_JUDGED, _why(unsure, probes), tuple(answer.probe for answer in unsure))
+        return EntryState(
+            entry.number, State.NOT_JUDGED, _why(unsure, probes), tuple(answer.probe for answer in unsure)
+        )
     return EntryState(entry.number, State.DUE_AGAIN, _why(answers, probes))
 
 
@@ -124,7 +143,9 @@ def changes(before: Asking | None, after: Asking) -> list[dict[str, str]]:
     for state in after.states:
         was = before.state(state.entry)
         if was is None or was.state is not state.state:
-            rows.append({"entry": str(state.entry), "before": str(was.state) if was else "not asked", "after": str(state.state)})
+            rows.append(
+                {"entry": str(state.entry), "before": str(was.state) if was else "not asked", "after": str(state.state)}
+            )
     return rows
 
 
@@ -150,28 +171,56 @@ def _owners(probe: Probe) -> set[str]:
 
 
 def report(asking: Asking, before: Asking | None, stack: Stack, probes: Mapping[str, Probe]) -> Report:
-    """The round as the report that every view renders. What is due again is a note; what was not judged turns it red."""
+    """The round as a report. What is due again is a note; what was not judged turns it red."""
     findings = [_finding(state) for state in asking.states if state.state in (State.NOT_JUDGED, State.DUE_AGAIN)]
     lone = [answer for answer in asking.answers if answer.told is Told.NOT_JUDGED]
-    findings += [Finding(Verdict.NOT_JUDGED, f"probe {answer.probe}: {probes[answer.probe].title}", evidence=answer.evidence) for answer in lone]
+    findings += [
+        Finding(Verdict.NOT_JUDGED, f"probe {answer.probe}: {probes[answer.probe].title}", evidence=answer.evidence)
+        for answer in lone
+    ]
     rows = tuple(_row(entry, state) for entry in stack.entries if (state := asking.state(entry.number)))
-    return Report("probe", rows, (), tuple(findings), {"stack": stack.name, **asking.to_json(), "changed": changes(before, asking)})
+    return Report(
+        "probe",
+        rows,
+        (),
+        tuple(findings),
+        {"stack": stack.name, **asking.to_json(), "changed": changes(before, asking)},
+    )
 
 
 def _finding(state: EntryState) -> Finding:
     if state.state is State.DUE_AGAIN:
-        return Finding(Verdict.NOT_DUE, "a port that was put off is due again", entry=str(state.entry), evidence=state.why, action="re-port", level=Level.NOTE)
-    return Finding(Verdict.NOT_JUDGED, "whether this entry is active cannot be told", entry=str(state.entry), evidence=state.why)
+        return Finding(
+            Verdict.NOT_DUE,
+            "a port that was put off is due again",
+            entry=str(state.entry),
+            evidence=state.why,
+            action="re-port",
+            level=Level.NOTE,
+        )
+    return Finding(
+        Verdict.NOT_JUDGED, "whether this entry is active cannot be told", entry=str(state.entry), evidence=state.why
+    )
 
 
 _VERDICTS = {
-    State.ACTIVE: EntryVerdict.WHOLE, State.INERT: EntryVerdict.INERT, State.PUT_OFF: EntryVerdict.INERT,
-    State.DUE_AGAIN: EntryVerdict.INERT, State.NOT_JUDGED: EntryVerdict.NOT_JUDGED,
-}  # fmt: skip
+    State.ACTIVE: EntryVerdict.WHOLE,
+    State.INERT: EntryVerdict.INERT,
+    State.PUT_OFF: EntryVerdict.INERT,
+    State.DUE_AGAIN: EntryVerdict.INERT,
+    State.NOT_JUDGED: EntryVerdict.NOT_JUDGED,
+}
 
 
 def _row(entry: Entry, state: EntryState) -> EntryRow:
-    return EntryRow(str(entry.number), entry.title, _VERDICTS[state.state], str(entry.disposition), (), f"{state.state}: {state.why}")
+    return EntryRow(
+        str(entry.number),
+        entry.title,
+        _VERDICTS[state.state],
+        str(entry.disposition),
+        (),
+        f"{state.state}: {state.why}",
+    )
 
 
 def load_asking(path: Path) -> Asking:
@@ -180,15 +229,23 @@ def load_asking(path: Path) -> Asking:
         table = json.loads(path.read_text(encoding="utf-8"))
         table = table.get("summary", table)
         return Asking(
-            table["python"], table["launch"], table["asked_at"],
+            table["python"],
+            table["launch"],
+            table["asked_at"],
             tuple(Answer(row["probe"], Told(row["told"]), row["found"], row["evidence"]) for row in table["answers"]),
-            tuple(EntryState(row["entry"], State(row["state"]), row["why"], tuple(row["wakes"])) for row in table["states"]),
-            table.get("variables", {}), tuple(table.get("history", ())),
-        )  # fmt: skip
+            tuple(
+                EntryState(row["entry"], State(row["state"]), row["why"], tuple(row["wakes"]))
+                for row in table["states"]
+            ),
+            table.get("variables", {}),
+            tuple(table.get("history", ())),
+        )
     except OSError as error:
         raise StackctlError(f"cannot be read: {error.strerror}", str(path)) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StackctlError(f"holds no answers of `stackctl probe`: {error!r}", str(path), "write them with: stackctl probe --save FILE") from None
+        raise StackctlError(
+            f"holds no answers of `stackctl probe`: {error!r}", str(path), "write them with: stackctl probe --save FILE"
+        ) from None
 
 
 def save_asking(asking: Asking, path: Path) -> None:
@@ -196,5 +253,3 @@ def save_asking(asking: Asking, path: Path) -> None:
     from stackctl.trees.cache import replace_text
 
     replace_text(path, json.dumps(asking.to_json(), indent=2) + "\n")
-
-

@@ -111,7 +111,11 @@ def _with_paths(
     python: Path, prefix: Path, sites: list[Path], settings: Mapping[str, str] | None, version: str
 ) -> Environment:
     folders, packages = list(sites), {}
-    home = Path(settings["home"]).parent if settings and "home" in settings else Path(os.path.realpath(python)).parent.parent
+    home = (
+        Path(settings["home"]).parent
+        if settings and "home" in settings
+        else Path(os.path.realpath(python)).parent.parent
+    )
     if settings and settings.get("include-system-site-packages", "").lower() == "true":
         folders += _sites(home, version)
     for site in tuple(folders):
@@ -161,7 +165,11 @@ def _pth(site: Path) -> tuple[list[Path], dict[str, Path]]:
             for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
                 if (match := re.match(r"import\s+(__editable__\w+)", line)) is not None:
                     packages |= _editable(site / f"{match[1]}.py")
-                elif line.strip() and not line.startswith(("#", "import ", "import\t")) and (site / line.strip()).is_dir():
+                elif (
+                    line.strip()
+                    and not line.startswith(("#", "import ", "import\t"))
+                    and (site / line.strip()).is_dir()
+                ):
                     folders.append(Path(os.path.normpath(site / line.strip())))
     return folders, packages
 

@@ -109,7 +109,11 @@ def _attribute(probe: Probe, asked: Asked) -> Met:
 
 def _file(probe: Probe, asked: Asked) -> Met:
     path = Path(probe.options["path"])
-    tried = [path] if path.is_absolute() else [folder / path for folder in (*asked.environment.folders, asked.environment.prefix)]
+    tried = (
+        [path]
+        if path.is_absolute()
+        else [folder / path for folder in (*asked.environment.folders, asked.environment.prefix)]
+    )
     found = next((each for each in tried if each.exists()), None)
     if found is not None:
         return str(found), str(found)
@@ -123,7 +127,9 @@ def _variable(probe: Probe, asked: Asked) -> Met:
     given = {**asked.variables, **(asked.launch.variables if asked.launch else {})}
     if name not in given:
         raise NotThere(f"{name} is not set")
-    where = "in front of the launch command" if asked.launch and name in asked.launch.variables else "in the environment"
+    where = (
+        "in front of the launch command" if asked.launch and name in asked.launch.variables else "in the environment"
+    )
     return _equal(probe, given[name], f"{name} is {given[name]!r} {where}")
 
 
@@ -143,7 +149,12 @@ def _equal(probe: Probe, value: str, evidence: str) -> Met:
 
 
 _KINDS: Mapping[str, Callable[[Probe, Asked], Met]] = {
-    "distribution": _distribution, "symbol": _symbol, "parameter": _parameter, "attribute": _attribute,
-    "file": _file, "variable": _variable, "flag": _flag,
-}  # fmt: skip
+    "distribution": _distribution,
+    "symbol": _symbol,
+    "parameter": _parameter,
+    "attribute": _attribute,
+    "file": _file,
+    "variable": _variable,
+    "flag": _flag,
+}
 _INSTALLED = frozenset({"distribution", "symbol", "parameter", "attribute", "file"})

@@ -21,7 +21,7 @@ class Launch:
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def flag(self, flag: str) -> str:
-        """The value of a flag, "" if it has none. Raises NotThere, or Unsure where an abbreviation or a file may give it."""
+        """The value of a flag, "" if it has none. Raises NotThere; Unsure where something else may give it."""
         value = None
         for index, word in enumerate(self.words):
             name, equals, given = word.partition("=")

@@ -91,7 +91,11 @@ class Sources:
         raise Unsure(f"{owner.where} is neither a module nor a class, so its {name} cannot be read")
 
     def _global(self, module: Module, name: str, depth: int) -> list[Found]:
-        bound = [each for node in bindings(module.tree.body, name) for each in self._follow(module, module.tree.body, node, name, depth)]
+        bound = [
+            each
+            for node in bindings(module.tree.body, name)
+            for each in self._follow(module, module.tree.body, node, name, depth)
+        ]
         if bound:
             return bound
         for star in _stars(module):
@@ -109,7 +113,11 @@ class Sources:
         raise NotThere(f"{module.short} defines no {name}")
 
     def _of_class(self, module: Module, node: ast.ClassDef, name: str, depth: int) -> list[Found]:
-        bound = [each for binding in bindings(node.body, name) for each in self._follow(module, node.body, binding, name, depth)]
+        bound = [
+            each
+            for binding in bindings(node.body, name)
+            for each in self._follow(module, node.body, binding, name, depth)
+        ]
         if bound or (bound := [Found(module, each) for each in _set_on_self(node, name)]):
             return bound
         unsure = ""
@@ -126,7 +134,11 @@ class Sources:
 
     def _of_base(self, module: Module, base: ast.expr, name: str, depth: int) -> list[Found]:
         base = base.value if isinstance(base, ast.Subscript) else base  # Generic[T]
-        if isinstance(base, ast.Name) and isinstance(made := getattr(builtins, base.id, None), type) and not any(bindings(module.tree.body, base.id)):
+        if (
+            isinstance(base, ast.Name)
+            and isinstance(made := getattr(builtins, base.id, None), type)
+            and not any(bindings(module.tree.body, base.id))
+        ):
             if name in vars(made) or any(name in vars(each) for each in made.__mro__[:-1]):
                 raise Unsure(f"{name} is the builtin {base.id}'s own")
             raise NotThere(f"the builtin {base.id} has no {name}")
@@ -141,7 +153,11 @@ class Sources:
         if isinstance(node, ast.Name):
             return self.member(Found(module, None), node.id, depth)
         if isinstance(node, ast.Attribute):
-            return [each for owner in self._expression(module, node.value, depth) for each in self.member(owner, node.attr, depth)]
+            return [
+                each
+                for owner in self._expression(module, node.value, depth)
+                for each in self.member(owner, node.attr, depth)
+            ]
         raise Unsure(f"{module.short}:{getattr(node, 'lineno', 0)} makes {ast.unparse(node)} when it runs")
 
     def _follow(self, module: Module, scope: list[ast.stmt], node: ast.AST, name: str, depth: int) -> list[Found]:
@@ -153,7 +169,11 @@ class Sources:
             return [Found(self.module(alias.name if alias.asname else name), None)]
         value = getattr(node, "value", None) if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
         if isinstance(value, ast.Name) and value.id != name and any(bindings(scope, value.id)):
-            return [each for other in bindings(scope, value.id) for each in self._follow(module, scope, other, value.id, depth + 1)]
+            return [
+                each
+                for other in bindings(scope, value.id)
+                for each in self._follow(module, scope, other, value.id, depth + 1)
+            ]
         return [Found(module, node)]
 
     def _imported(self, module: Module, node: ast.ImportFrom, name: str, depth: int) -> list[Found]:
@@ -168,14 +188,26 @@ class Sources:
         first, *rest = name.split(".")
         if first in sys.builtin_module_names:
             raise Unsure(f"{first} is compiled into the interpreter")
-        roots = [self.environment.packages[first]] if first in self.environment.packages else [f / first for f in self.environment.folders]
+        roots = (
+            [self.environment.packages[first]]
+            if first in self.environment.packages
+            else [f / first for f in self.environment.folders]
+        )
         compiled = ""
         for root in roots:
             stem = root.joinpath(*rest)
-            for path in (stem / "__init__.py", stem.with_name(f"{stem.name}.py"), stem if stem.suffix == ".py" else None):
+            for path in (
+                stem / "__init__.py",
+                stem.with_name(f"{stem.name}.py"),
+                stem if stem.suffix == ".py" else None,
+            ):
                 if path is not None and path.is_file():
                     return path
-            compiled = compiled or next((str(path) for path in stem.parent.glob(f"{stem.name}*.so")), "") if stem.parent.is_dir() else compiled
+            compiled = (
+                compiled or next((str(path) for path in stem.parent.glob(f"{stem.name}*.so")), "")
+                if stem.parent.is_dir()
+                else compiled
+            )
         if compiled:
             raise Unsure(f"{compiled} is compiled: its source does not tell")
         for path in (f"{'/'.join([first, *rest])}/__init__.py", f"{'/'.join([first, *rest])}.py"):
@@ -219,8 +251,19 @@ def _bound(node: ast.stmt) -> set[str]:
         return {alias.asname or alias.name.split(".")[0] for alias in node.names}
     if isinstance(node, ast.ImportFrom):
         return {alias.asname or alias.name for alias in node.names}
-    targets = getattr(node, "targets", []) if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    return {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    targets = (
+        getattr(node, "targets", [])
+        if isinstance(node, ast.Assign)
+        else [node.target]
+        if isinstance(node, ast.AnnAssign)
+        else []
+    )
+    return {
+        each.id
+        for target in targets
+        for each in ast.walk(target)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    }
 
 
 def _is_overload(node: ast.AST) -> bool:

@@ -27,7 +27,8 @@ def _lines(report: Report) -> Iterator[str]:
     told = [finding for finding in by_importance(report.findings) if is_red(finding) or finding.severity is not Level.NOTE]
     yield from map(_annotation, told[:_SHOWN])
     rest = f"; the first {_SHOWN} of {len(told)} are annotated, all are in the job summary" if len(told) > _SHOWN else ""
-    yield f"::notice title=stackctl {_property(report.command)}::{_data(headline(report) + rest)}"
+    level = "error" if report.exit and not any(map(is_red, told)) else "notice"  # a half without a verdict has no finding
+    yield f"::{level} title=stackctl {_property(report.command)}::{_data(headline(report) + rest)}"
 
 
 def _annotation(finding: Finding) -> str:

@@ -18,16 +18,40 @@ from stackctl.model.report import EntryRow, Report
 
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
 _COLOURS = {
-    "whole": "good", "adopted": "info", "inert": "warn", "half": "bad", "absent": "bad", "not-judged": "warn", "not-due": "calm",
-    "added": "good", "changed": "info", "retired": "calm", "active": "good", "error": "bad", "warning": "warn", "note": "calm",
-    "passed": "good", "failed": "bad", "new": "info", "raised": "info", "lowered": "warn", "removed": "warn", "stale": "bad", "stray": "bad",
-    "exclusive": "warn", "due again": "info",
-}  # fmt: skip
+    "whole": "good",
+    "adopted": "info",
+    "inert": "warn",
+    "half": "bad",
+    "absent": "bad",
+    "not-judged": "warn",
+    "not-due": "calm",
+    "added": "good",
+    "changed": "info",
+    "retired": "calm",
+    "active": "good",
+    "error": "bad",
+    "warning": "warn",
+    "note": "calm",
+    "passed": "good",
+    "failed": "bad",
+    "new": "info",
+    "raised": "info",
+    "lowered": "warn",
+    "removed": "warn",
+    "stale": "bad",
+    "stray": "bad",
+    "exclusive": "warn",
+    "due again": "info",
+}
 _ORDER = ("absent", "half", "not-judged", "inert", "whole", "adopted", "not-due")
 _MATRIX = {
-    "ours": ("O", "good", "ours: to be planted"), "adopted": ("A", "info", "adopted: upstream has it"), "in part": ("P", "warn", "adopted in part"),
-    "re-anchor": ("!", "bad", "its host is not there: re-anchor"), "not due": ("·", "", "not due"), "watched": ("–", "", "watched for absence"),
-}  # fmt: skip
+    "ours": ("O", "good", "ours: to be planted"),
+    "adopted": ("A", "info", "adopted: upstream has it"),
+    "in part": ("P", "warn", "adopted in part"),
+    "re-anchor": ("!", "bad", "its host is not there: re-anchor"),
+    "not due": ("·", "", "not due"),
+    "watched": ("–", "", "watched for absence"),
+}
 
 
 def render_html(report: Report) -> str:
@@ -35,15 +59,26 @@ def render_html(report: Report) -> str:
     summary = report.summary
     template = (files("stackctl.reports") / "restart.html").read_text(encoding="utf-8")
     verdicts = {row.number: row for row in report.entries}
-    changed = {str(item["entry"]) for section in summary["sections"] if section["id"] in ("entries", "woken") for item in section["items"]}
+    changed = {
+        str(item["entry"])
+        for section in summary["sections"]
+        if section["id"] in ("entries", "woken")
+        for item in section["items"]
+    }
     marks = _Marks(verdicts, changed, summary["defaults"])
     slots = {
-        "policy": _policy(template), "title": _text(f"Restart {summary['label']}"), "label": _text(summary["label"]),
-        "key": _text(f"{summary['label']}@{summary['at']['commit'][:12]}"), "facts": _facts(summary), "links": _links(summary),
+        "policy": _policy(template),
+        "title": _text(f"Restart {summary['label']}"),
+        "label": _text(summary["label"]),
+        "key": _text(f"{summary['label']}@{summary['at']['commit'][:12]}"),
+        "facts": _facts(summary),
+        "links": _links(summary),
         "verdicts": "".join(f'<option value="{_text(word)}">{_text(word)}</option>' for word in _present(report)),
-        "sections": "".join(_section(section, marks) for section in summary["sections"]), "board": _board(report, marks),
-        "matrix": _matrix(summary["matrix"], report, marks), "footer": _text(f"Made by stackctl from {summary['at']['commit']}, since {summary['since']['commit']}."),
-    }  # fmt: skip
+        "sections": "".join(_section(section, marks) for section in summary["sections"]),
+        "board": _board(report, marks),
+        "matrix": _matrix(summary["matrix"], report, marks),
+        "footer": _text(f"Made by stackctl from {summary['at']['commit']}, since {summary['since']['commit']}."),
+    }
     return _SLOT.sub(lambda slot: slots[slot[1]], template)  # once: what a slot holds is not looked at again
 
 
@@ -56,11 +91,12 @@ class _Marks:
     def of(self, number: str) -> str:
         """The attributes as HTML."""
         verdict = str(self.rows[number].verdict) if number in self.rows else ""
-        return f'data-v="{_text(verdict)}" data-c="{int(number in self.changed)}" data-d="{_text(self.defaults.get(number, ""))}"'
+        default = self.defaults.get(number, "")
+        return f'data-v="{_text(verdict)}" data-c="{int(number in self.changed)}" data-d="{_text(default)}"'
 
 
 def _text(text: str) -> str:
-    """Text that is no markup, in an element or an attribute. Control and direction characters would spoof what is read."""
+    """Text that is no markup. Control and direction characters, which would spoof what is read, are replaced."""
     return escape("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in str(text)))
 
 
@@ -85,9 +121,14 @@ def _facts(summary: Mapping[str, Any]) -> str:
         ("Deployed", f"{_code(since['commit'][:12])} {_text(since['subject'])}, {_text(since['date'][:10])}"),
         ("SGLang", _text(summary["release"])),
         ("Entries", _text(counts)),
-        ("Since then", _text(", ".join(f"{count} {word}" for word, count in summary["changes"].items()) or "no entry changed")),
+        (
+            "Since then",
+            _text(", ".join(f"{count} {word}" for word, count in summary["changes"].items()) or "no entry changed"),
+        ),
     ]
-    rows += [(name, _code(summary[key])) for name, key in (("Environment", "python"), ("Launch", "launch")) if summary[key]]
+    rows += [
+        (name, _code(summary[key])) for name, key in (("Environment", "python"), ("Launch", "launch")) if summary[key]
+    ]
     return "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
 
 
@@ -102,7 +143,11 @@ def _links(summary: Mapping[str, Any]) -> str:
 
 
 def _head(name: str, title: str, count: str) -> str:
-    return f'<section id="{_text(name)}" aria-labelledby="h-{_text(name)}"><div class="head"><h2 id="h-{_text(name)}">{_text(title)}</h2><span>{count}</span></div>'
+    own = _text(name)
+    return (
+        f'<section id="{own}" aria-labelledby="h-{own}"><div class="head">'
+        f'<h2 id="h-{own}">{_text(title)}</h2><span>{count}</span></div>'
+    )
 
 
 def _section(section: Mapping[str, Any], marks: _Marks) -> str:
@@ -117,10 +162,13 @@ def _item(section: str, index: int, item: Mapping[str, Any], marks: _Marks) -> s
     name = _text(f"t-{section}-{index}")
     says = "".join(f"<li>{_text(text)}</li>" for text in item["says"])
     command = f"<pre><code>{_text(item['command'])}</code></pre>" if item["command"] else ""
+    default_on = item["default"] == "on" and section == "entries"
     return (
-        f'<li class="item" {marks.of(str(item["entry"] or ""))}><input type="checkbox" id="{name}" data-id="{_text(item["id"])}"><div>'
-        f'{_tag(item["tag"])}{_tag("default on", "info") if item["default"] == "on" and section == "entries" else ""}'
-        f'<label for="{name}">{_text(item["subject"])}</label> <span class="by"></span>{f"<ul>{says}</ul>" if says else ""}{command}</div></li>'
+        f'<li class="item" {marks.of(str(item["entry"] or ""))}>'
+        f'<input type="checkbox" id="{name}" data-id="{_text(item["id"])}"><div>'
+        f"{_tag(item['tag'])}{_tag('default on', 'info') if default_on else ''}"
+        f'<label for="{name}">{_text(item["subject"])}</label> <span class="by"></span>'
+        f"{f'<ul>{says}</ul>' if says else ''}{command}</div></li>"
     )
 
 
@@ -135,12 +183,21 @@ def _present(report: Report) -> list[str]:
 
 def _board(report: Report, marks: _Marks) -> str:
     columns = [(word, [row for row in report.entries if str(row.verdict) == word]) for word in _present(report)]
-    body = "".join(f'<div class="column"><h3>{_tag(word)}{len(rows)}</h3><ul tabindex="0" aria-label="{_text(word)} entries">{_cards(rows, marks)}</ul></div>' for word, rows in columns)
-    return f'{_head("board", "Board: entries by verdict", str(len(report.entries)))}<div class="board">{body}</div></section>\n'
+    body = "".join(
+        f'<div class="column"><h3>{_tag(word)}{len(rows)}</h3>'
+        f'<ul tabindex="0" aria-label="{_text(word)} entries">{_cards(rows, marks)}</ul></div>'
+        for word, rows in columns
+    )
+    head = _head("board", "Board: entries by verdict", str(len(report.entries)))
+    return f'{head}<div class="board">{body}</div></section>\n'
 
 
 def _cards(rows: Iterable[EntryRow], marks: _Marks) -> str:
-    return "".join(f"<li {marks.of(row.number)}><b>{_text(row.number)}</b> {_text(row.title)}<small>{_text(_small(row))}</small></li>" for row in rows)
+    return "".join(
+        f"<li {marks.of(row.number)}><b>{_text(row.number)}</b> {_text(row.title)}"
+        f"<small>{_text(_small(row))}</small></li>"
+        for row in rows
+    )
 
 
 def _small(row: EntryRow) -> str:
@@ -152,17 +209,28 @@ def _matrix(table: Mapping[str, Any] | None, report: Report, marks: _Marks) -> s
     if not table:
         return ""
     titles = {row.number: row.title for row in report.entries}
-    heads = "".join(f'<th role="columnheader" scope="col" class="cell"><span>{_text(release)}</span></th>' for release in table["releases"])
+    heads = "".join(
+        f'<th role="columnheader" scope="col" class="cell"><span>{_text(release)}</span></th>'
+        for release in table["releases"]
+    )
     rows = "".join(_matrix_row(number, titles.get(number, ""), words, marks) for number, words in table["rows"].items())
-    key = "".join(f'<span><b class="{colour}">{sign}</b>{_text(says)}</span>' for sign, colour, says in _MATRIX.values())
+    key = "".join(
+        f'<span><b class="{colour}">{sign}</b>{_text(says)}</span>' for sign, colour, says in _MATRIX.values()
+    )
     size = f"{len(table['rows'])} × {len(table['releases'])}"
     return (
         f'{_head("matrix", "Matrix: entries by upstream releases", size)}<p class="key">{key}</p>'
-        f'<div class="scroll" tabindex="0" role="region" aria-label="Entries by upstream releases"><table role="table"><thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col" class="wide">Entry</th>{heads}</tr></thead>'
+        '<div class="scroll" tabindex="0" role="region" aria-label="Entries by upstream releases">'
+        '<table role="table"><thead role="rowgroup"><tr role="row">'
+        f'<th role="columnheader" scope="col" class="wide">Entry</th>{heads}</tr></thead>'
         f'<tbody role="rowgroup">{rows}</tbody></table></div></section>\n'
     )
 
 
 def _matrix_row(number: str, title: str, words: Iterable[str], marks: _Marks) -> str:
-    cells = "".join(f'<td role="cell" class="{colour}">{sign}</td>' for sign, colour, _ in (_MATRIX[word] for word in words))
-    return f'<tr role="row" {marks.of(number)} data-t="{_text(f"{number} {title}")}"><th role="rowheader" scope="row" title="{_text(title)}">{_text(number)} {_text(title)}</th>{cells}</tr>'
+    cells = "".join(
+        f'<td role="cell" class="{colour}">{sign}</td>' for sign, colour, _ in (_MATRIX[word] for word in words)
+    )
+    text = _text(f"{number} {title}")
+    head = f'<th role="rowheader" scope="row" title="{_text(title)}">{text}</th>'
+    return f'<tr role="row" {marks.of(number)} data-t="{text}">{head}{cells}</tr>'

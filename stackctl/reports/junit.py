@@ -46,6 +46,8 @@ def _halves(report: Report) -> Iterator[ElementTree.Element]:
         case = _case(report, row, row.plant or row.symbol or row.path, str(row.verdict))
         if row.verdict.level is Level.NOTE:
             _child(case, "system-out", f"{row.verdict}: {row.evidence}".rstrip(": "))
+        elif row.verdict is Verdict.NOT_JUDGED:
+            _child(case, "error", row.evidence, "could not be judged")
         else:
             _child(case, "skipped", row.evidence, f"{row.verdict}; a finding tells of it")
         yield case

@@ -11,7 +11,7 @@ _WORSE = ("passed", "skipped", "failed", "error")
 
 
 def read_junit(path: Path) -> dict[str, str]:
-    """Test (file::class::name, or class.name) to passed, skipped, failed or error. A test told twice is as its worse half.
+    """Test (file::class::name, or class.name) to passed, skipped, failed or error; told twice, to the worse.
 
     Raises StackctlError for a file that is not there or no JUnit XML. Entities are refused: the file is a test run's.
     """

@@ -24,6 +24,11 @@ class Bump:
     new: str
 
     @property
+    def move(self) -> str:
+        """Name and both versions, as people write them."""
+        return f"{self.name} {self.old or 'none'} → {self.new or 'none'}"
+
+    @property
     def word(self) -> str:
         """added, removed, raised, lowered or changed."""
         if not self.old or not self.new:
@@ -40,7 +45,9 @@ def bumps(old: Path, new: Path) -> list[Bump]:
     """What differs between two lock files, by name."""
     before, after = read_lock(old), read_lock(new)
     names = sorted(before.keys() | after.keys())
-    return [Bump(name, before.get(name, ""), after.get(name, "")) for name in names if before.get(name) != after.get(name)]
+    return [
+        Bump(name, before.get(name, ""), after.get(name, "")) for name in names if before.get(name) != after.get(name)
+    ]
 
 
 def read_lock(path: Path) -> dict[str, str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from stackctl.model.report import Finding, Report
+from stackctl.model.report import Finding, LedgerRow, Report
+from stackctl.model.verdict import Verdict
 from stackctl.reports.importance import by_importance
 from stackctl.reports.words import cut
 
@@ -18,8 +19,8 @@ def render_markdown(report: Report, limit: int = LIMIT) -> str:
     """Findings first, the ones that matter most on top, then the entries; at most `limit` bytes."""
     parts = [f"## stackctl {escape(report.command)}: {headline(report)}"]
     if report.findings:
-        rows = map(_finding_cells, by_importance(report.findings))
-        parts.append(_table(("level", "what", "where", "entry", "message", "do"), rows, limit // 4 * 3))
+        found = map(_finding_cells, by_importance(report.findings))
+        parts.append(_table(("level", "what", "where", "entry", "message", "do"), found, limit // 4 * 3))
     if report.entries:
         rows = ((row.number, row.title, str(row.verdict), row.disposition, ", ".join(row.missing)) for row in report.entries)
         parts.append(_table(("entry", "title", "verdict", "disposition", "missing"), rows, limit // 5))
@@ -27,10 +28,24 @@ def render_markdown(report: Report, limit: int = LIMIT) -> str:
 
 
 def headline(report: Report) -> str:
-    """The result in one line."""
-    levels = [str(finding.severity) for finding in report.findings]
-    counts = [f"{levels.count(level)} {level}{'s' if levels.count(level) > 1 else ''}" for level in ("error", "warning") if level in levels]
+    """The result in one line. What was not judged is neither clean nor a mere warning: the run is red for it."""
+    judged = [str(finding.severity) for finding in report.findings if finding.kind is not Verdict.NOT_JUDGED]
+    counts = [f"{judged.count(level)} {level}{'s' if judged.count(level) > 1 else ''}" for level in ("error", "warning") if level in judged]
+    unjudged = {_half(item) for item in (*report.findings, *report.ledger) if _kind(item) is Verdict.NOT_JUDGED}
+    if unjudged:
+        counts.append(f"{len(unjudged)} not judged")
     return ", ".join(counts) or "clean"
+
+
+def _kind(item: Finding | LedgerRow) -> Verdict:
+    return item.kind if isinstance(item, Finding) else item.verdict
+
+
+def _half(item: Finding | LedgerRow) -> tuple[str, ...]:
+    """One half, however often it is told of; what is no half is told apart by its words."""
+    if item.plant:
+        return item.entry, item.plant
+    return item.path, item.symbol, item.message if isinstance(item, Finding) else item.evidence
 
 
 def _finding_cells(finding: Finding) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from stackctl.model.report import Report
+from stackctl.model.report import Finding, Report
 from stackctl.reports.markdown import escape
 from stackctl.reports.restart_markdown import code
 
@@ -15,10 +15,20 @@ def render_merge_markdown(report: Report) -> str:
     """The log of a `report merge`: the sums first, then every half by entry, then what is left."""
     summary = report.summary
     merge, after = summary["merge"], summary["after"]
-    lines = [f"# Merge {code(merge['commit'][:12])}: {escape(merge['subject'])}", "", *_sums(summary, after["commit"] != merge["commit"]), ""]
+    lines = [
+        f"# Merge {code(merge['commit'][:12])}: {escape(merge['subject'])}",
+        "",
+        *_sums(summary, after["commit"] != merge["commit"]),
+        "",
+    ]
     lines += ["## Decisions", "", *_decisions(report)]
     if summary["settled"]:
-        lines += ["## Settled", "", *_table(("finding", "entry", "where", "why"), map(_settled, summary["settled"])), ""]
+        lines += [
+            "## Settled",
+            "",
+            *_table(("finding", "entry", "where", "why"), map(_settled, summary["settled"])),
+            "",
+        ]
     lines += ["## Left", "", *(_left(report) or ["nothing"])]
     return "\n".join(lines).rstrip()
 
@@ -27,10 +37,12 @@ def _sums(summary: Mapping[str, Any], repaired: bool) -> Iterator[str]:
     words = " + ".join(f"{count} {word}" for word, count in summary["decisions"].items())
     yield f"- declared halves: {summary['halves']} = {escape(words) or 0}"
     if repaired:
-        yield f"- judged as repaired at {code(summary['after']['commit'][:12])}: {summary['damage']['merge']} halves not right at the merge, {summary['damage']['now']} now"
+        damage, tip = summary["damage"], code(summary["after"]["commit"][:12])
+        yield f"- judged as repaired at {tip}: {damage['merge']} halves not right at the merge, {damage['now']} now"
     for name, audit in zip(("at the merge", "now"), summary["audits"], strict=False):
         verdicts = " + ".join(f"{count} {word}" for word, count in audit["verdicts"].items())
-        yield f"- audit {name}: {audit['halves']} halves = {escape(verdicts) or 0}; {audit['errors']} errors, {audit['warnings']} warnings"
+        levels = f"{audit['errors']} errors, {audit['warnings']} warnings"
+        yield f"- audit {name}: {audit['halves']} halves = {escape(verdicts) or 0}; {levels}"
     if summary["audits"]:
         left = sum(summary["left"].values())
         yield f"- findings: {len(summary['settled']) + left} = {len(summary['settled'])} settled + {left} left"
@@ -61,12 +73,16 @@ def _settled(row: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _left(report: Report) -> list[str]:
-    return [
-        f"- [ ] **{finding.severity}** {escape(str(finding.kind))} {escape('/'.join(filter(None, (finding.entry, finding.plant))))} "
-        f"{escape(f'{finding.path}:{finding.line}' if finding.line else finding.path)} {escape(finding.symbol)}: {escape(finding.message)}"
-        f"{f' ({escape(finding.evidence)})' if finding.evidence else ''}; do: {escape(finding.action or finding.kind.action)}"
-        for finding in report.findings
-    ]
+    return list(map(_left_line, report.findings))
+
+
+def _left_line(finding: Finding) -> str:
+    name = "/".join(filter(None, (finding.entry, finding.plant)))
+    where = f"{finding.path}:{finding.line}" if finding.line else finding.path
+    evidence = f" ({finding.evidence})" if finding.evidence else ""
+    place = " ".join(filter(None, (str(finding.kind), name, where, finding.symbol)))
+    text = f"{place}: {finding.message}{evidence}; do: {finding.action or finding.kind.action}"
+    return f"- [ ] **{finding.severity}** {escape(text)}"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -13,14 +13,22 @@ from stackctl.reports.markdown import headline
 from stackctl.reports.terminal import plain
 
 _COLOURS = {Told.PRESENT: "green", Told.ABSENT: "yellow", Told.NOT_JUDGED: "red"}
-_STATES = {State.ACTIVE: "green", State.INERT: "yellow", State.DUE_AGAIN: "cyan", State.PUT_OFF: "dim", State.NOT_JUDGED: "red"}
+_STATES = {
+    State.ACTIVE: "green",
+    State.INERT: "yellow",
+    State.DUE_AGAIN: "cyan",
+    State.PUT_OFF: "dim",
+    State.NOT_JUDGED: "red",
+}
 
 
 def render_probes(asking: Asking, report: Report, probes: Mapping[str, Probe]) -> None:
     """Answers, entries, changes, one closing line."""
     console = Console(highlight=False, soft_wrap=True)
     for answer in asking.answers:
-        console.print(f"[{_COLOURS[answer.told]}]{answer.told:<10}[/] {plain(answer.probe)}: {plain(probes[answer.probe].title)}")
+        console.print(
+            f"[{_COLOURS[answer.told]}]{answer.told:<10}[/] {plain(answer.probe)}: {plain(probes[answer.probe].title)}"
+        )
         console.print(f"           {plain(answer.evidence)}", style="dim")
     for state in asking.states:
         console.print(f"[{_STATES[state.state]}]{state.state:<10}[/] entry {state.entry}: {plain(state.why)}")

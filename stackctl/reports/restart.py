@@ -106,10 +106,22 @@ def gather(stack: Stack, repository: Repository, wanted: Wanted, probes: Mapping
         now = woken(now, {state.entry: state for state in asking.states})
     moved = tuple(bumps(*wanted.locks)) if wanted.locks else ()
     return Facts(
-        stack, wanted, at, since, now, then, carried_at(repository, at.commit, stack.name), carried_at(repository, since.commit, stack.name),
-        declared_now(stack), declared_at(stack, repository, since.commit, wanted.stack_since), probes, asking,
-        moved, _installed(wanted.python, moved), tuple(read_smoke(wanted.smoke)) if wanted.smoke else (),
-    )  # fmt: skip
+        stack,
+        wanted,
+        at,
+        since,
+        now,
+        then,
+        carried_at(repository, at.commit, stack.name),
+        carried_at(repository, since.commit, stack.name),
+        declared_now(stack),
+        declared_at(stack, repository, since.commit, wanted.stack_since),
+        probes,
+        asking,
+        moved,
+        _installed(wanted.python, moved),
+        tuple(read_smoke(wanted.smoke)) if wanted.smoke else (),
+    )
 
 
 def _census(stack: Stack, repository: Repository, commit: str, memo: Memo) -> Report:
@@ -137,12 +149,15 @@ def restart_report(facts: Facts, sections: Sequence[Section], matrix: Matrix | N
     """The checklist as the one report that every view renders: its sections are in the summary."""
     summary: dict[str, Any] = {
         **facts.now.summary,
-        "label": facts.label, "at": asdict(facts.at), "since": asdict(facts.since),
-        "launch": facts.wanted.launch or "", "python": str(facts.wanted.python or ""),
+        "label": facts.label,
+        "at": asdict(facts.at),
+        "since": asdict(facts.since),
+        "launch": facts.wanted.launch or "",
+        "python": str(facts.wanted.python or ""),
         "changes": dict(Counter(item.tag for section in sections if section.id == "entries" for item in section.items)),
         "defaults": {str(entry.number): entry.default for entry in facts.stack.entries if entry.default},
         "sections": [asdict(section) for section in sections],
         "probes": facts.asking.to_json() if facts.asking else None,
         "matrix": asdict(matrix) if matrix else None,
-    }  # fmt: skip
+    }
     return replace(facts.now, command=COMMAND, summary=summary)

@@ -20,14 +20,19 @@ def render_restart_markdown(report: Report) -> str:
 
 def _head(summary: Mapping[str, Any]) -> Iterator[str]:
     at, since = summary["at"], summary["since"]
-    yield f"- code tip {code(at['commit'][:12])} ({escape(at['subject'])}, {escape(at['date'][:10])}), SGLang {escape(summary['release'])}"
-    yield f"- deployed {code(since['commit'][:12])} ({escape(since['subject'])}, {escape(since['date'][:10])})"
+    yield f"- code tip {_tip(at)}, SGLang {escape(summary['release'])}"
+    yield f"- deployed {_tip(since)}"
     changes = ", ".join(f"{count} {word}" for word, count in summary["changes"].items())
-    yield f"- entries: {escape(changes or 'none changed')}; now {escape(', '.join(f'{count} {word}' for word, count in summary['entries'].items()))}"
+    now = ", ".join(f"{count} {word}" for word, count in summary["entries"].items())
+    yield f"- entries: {escape(changes or 'none changed')}; now {escape(now)}"
     if summary["python"]:
         yield f"- environment {code(summary['python'])}"
     if summary["launch"]:
         yield f"- launched as {code(summary['launch'])}"
+
+
+def _tip(tip: Mapping[str, str]) -> str:
+    return f"{code(tip['commit'][:12])} ({escape(tip['subject'])}, {escape(tip['date'][:10])})"
 
 
 def _items(section: Mapping[str, Any]) -> list[str]:

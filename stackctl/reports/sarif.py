@@ -63,7 +63,8 @@ def _invocation(report: Report, left_out: int) -> dict[str, Any]:
     notes = [_notification(clean(sentence(finding)), "error") for finding in unjudged]
     if left_out:
         notes.append(_notification(f"{left_out} less important findings are left out: the limits of a run", "warning"))
-    found: dict[str, Any] = {"executionSuccessful": not unjudged, "exitCode": int(report.exit)}
+    whole = not unjudged and all(row.verdict is not Verdict.NOT_JUDGED for row in report.ledger)
+    found: dict[str, Any] = {"executionSuccessful": whole, "exitCode": int(report.exit)}
     return {**found, "toolExecutionNotifications": notes} if notes else found
 
 

@@ -20,7 +20,12 @@ def sections(facts: Facts) -> list[Section]:
     """The checklist, in the order in which it is worked through."""
     asked = "" if facts.asking else "no environment was asked: --python PATH"
     return [
-        Section("environment", "Environment", tuple(_environment(facts)), "no two lock files were given: --locks OLD NEW" if not facts.wanted.locks else "nothing moved"),
+        Section(
+            "environment",
+            "Environment",
+            tuple(_environment(facts)),
+            "no two lock files were given: --locks OLD NEW" if not facts.wanted.locks else "nothing moved",
+        ),
         Section("entries", "Entries changed since the deployed tip", tuple(_entries(facts))),
         Section("woken", "Active from this restart on", tuple(_woken(facts)), asked or "none"),
         Section("inert", "Inert, and what wakes it", tuple(_inert(facts)), asked or "none"),
@@ -28,15 +33,22 @@ def sections(facts: Facts) -> list[Section]:
         Section("switches", "Switches", tuple(_switches(facts))),
         Section("caveats", "Caveats", tuple(_caveats(facts))),
         Section("watch", "Behaviour to watch", tuple(_watch(facts))),
-        Section("smoke", "Smoke results", tuple(_smoke(facts)), "no run folder was given: --smoke DIR" if not facts.wanted.smoke else "the folder holds no results"),
+        Section(
+            "smoke",
+            "Smoke results",
+            tuple(_smoke(facts)),
+            "no run folder was given: --smoke DIR" if not facts.wanted.smoke else "the folder holds no results",
+        ),
         Section("findings", "Open findings", tuple(_findings(facts.now.findings))),
         Section("rollback", "Rollback", tuple(_rollback(facts))),
-    ]  # fmt: skip
+    ]
 
 
 def changed_entries(facts: Facts) -> dict[int, str]:
     """Number to added, changed, adopted or retired, for every entry that is not as it was at the deployed tip."""
-    numbers = {entry.number for entry in facts.stack.entries} | set(facts.carried_before) | set(facts.declared_before or {})
+    numbers = (
+        {entry.number for entry in facts.stack.entries} | set(facts.carried_before) | set(facts.declared_before or {})
+    )
     found = {number: _change(facts, number) for number in sorted(numbers)}
     return {number: word for number, word in found.items() if word}
 
@@ -49,7 +61,10 @@ def _change(facts: Facts, number: int) -> str:
         return "changed" if before and _reasons(facts, entry) else ""
     if not before:
         return "added"
-    if _verdict(facts, number) is EntryVerdict.ADOPTED and _verdict_before(facts, number) not in (EntryVerdict.ADOPTED, None):
+    if _verdict(facts, number) is EntryVerdict.ADOPTED and _verdict_before(facts, number) not in (
+        EntryVerdict.ADOPTED,
+        None,
+    ):
         return "adopted"
     return "changed" if _reasons(facts, entry) else ""
 
@@ -65,7 +80,9 @@ def _was_there(facts: Facts, number: int) -> bool:
 
 def _was_retired(facts: Facts, number: int) -> bool:
     old = (facts.declared_before or {}).get(number)
-    word = old.disposition if old else facts.carried_before[number].disposition if number in facts.carried_before else ""
+    word = (
+        old.disposition if old else facts.carried_before[number].disposition if number in facts.carried_before else ""
+    )
     # Without any commit or manifest of that time, a tombstone was one before.
     return word in (Disposition.RETIRED, Disposition.SUPERSEDED) or (old is None and number not in facts.carried_before)
 
@@ -73,7 +90,11 @@ def _was_retired(facts: Facts, number: int) -> bool:
 def _reasons(facts: Facts, entry: Entry) -> list[str]:
     """In what an entry is not as it was."""
     number, says = entry.number, []
-    old, carried, before = (facts.declared_before or {}).get(number), facts.carried.get(number), facts.carried_before.get(number)
+    old, carried, before = (
+        (facts.declared_before or {}).get(number),
+        facts.carried.get(number),
+        facts.carried_before.get(number),
+    )
     then = old.disposition if old else before.disposition if before else str(entry.disposition)
     if then != entry.disposition:
         says.append(f"disposition {then} → {entry.disposition}")
@@ -81,7 +102,10 @@ def _reasons(facts: Facts, entry: Entry) -> list[str]:
         says.append(f"default {old.default or 'none'} → {entry.default or 'none'}")
     if carried and before and carried.commit != before.commit:
         same = carried.digest == before.digest
-        says.append(f"planted again by {carried.commit[:_SHORT]}" + (", as it was declared before" if same else ", declared otherwise than before"))
+        says.append(
+            f"planted again by {carried.commit[:_SHORT]}"
+            + (", as it was declared before" if same else ", declared otherwise than before")
+        )
     elif old and old.digest != facts.declared[number].digest and then == entry.disposition:
         says.append("its manifest or files changed")
     return says
@@ -106,11 +130,24 @@ def _entries(facts: Facts) -> Iterator[Item]:
     live = [entry for number in changed if (entry := facts.stack.entry(number)) is not None]
     for entry in sorted(live, key=lambda each: (each.disposition.tombstone, each.default != "on", each.number)):
         word = changed[entry.number]
-        yield Item(f"{word}-{entry.number}", _subject(entry), tuple(_says(facts, entry, word)), word, entry.number, entry.default)
+        yield Item(
+            f"{word}-{entry.number}",
+            _subject(entry),
+            tuple(_says(facts, entry, word)),
+            word,
+            entry.number,
+            entry.default,
+        )
     for number in changed:
         if facts.stack.entry(number) is None:
             old = (facts.declared_before or {}).get(number)
-            yield Item(f"retired-{number}", f"{number} {old.title if old else ''}".strip(), ("no longer in the stack",), "retired", number)
+            yield Item(
+                f"retired-{number}",
+                f"{number} {old.title if old else ''}".strip(),
+                ("no longer in the stack",),
+                "retired",
+                number,
+            )
 
 
 def _subject(entry: Entry) -> str:
@@ -131,13 +168,20 @@ def _says(facts: Facts, entry: Entry, word: str) -> Iterator[str]:
     for other in facts.stack.entries:
         if str(other.decision.get("superseded_by", "")) == f"entry {entry.number}":
             yield f"entry {other.number} ({other.title}) is dropped for it: {other.decision.get('evidence', '')}"
-    yield from (f"exclusive with entry {other.number} ({other.title}): two arms of one experiment, never both on" for other in _excluded(facts, entry))
+    yield from (
+        f"exclusive with entry {other.number} ({other.title}): two arms of one experiment, never both on"
+        for other in _excluded(facts, entry)
+    )
     yield from _reasons(facts, entry) if word == "changed" else ()
     yield from _decision(entry)
 
 
 def _retired(entry: Entry) -> Iterator[str]:
-    by = f"superseded by {entry.decision['superseded_by']}" if "superseded_by" in entry.decision else str(entry.disposition)
+    by = (
+        f"superseded by {entry.decision['superseded_by']}"
+        if "superseded_by" in entry.decision
+        else str(entry.disposition)
+    )
     yield f"{by}: {entry.decision.get('evidence') or entry.decision.get('reason', '')}"
 
 
@@ -152,7 +196,8 @@ def _adoption(facts: Facts, entry: Entry) -> Iterator[str]:
     rows = [row for row in facts.now.ledger if row.entry == str(entry.number)]
     own = [row.plant for row in rows if row.verdict is Verdict.ADOPTED]
     if own:
-        yield f"upstream adopted {len(own)} of {len(rows)} halves: {', '.join(own)} ({facts.now.summary.get('release', '')})"
+        release = facts.now.summary.get("release", "")
+        yield f"upstream adopted {len(own)} of {len(rows)} halves: {', '.join(own)} ({release})"
 
 
 def _excluded(facts: Facts, entry: Entry) -> list[Entry]:
@@ -162,7 +207,9 @@ def _excluded(facts: Facts, entry: Entry) -> list[Entry]:
 
 
 def _decision(entry: Entry) -> Iterator[str]:
-    words = {key: entry.decision[key] for key in ("commit", "url", "remove_when", "blocked_by") if key in entry.decision}
+    words = {
+        key: entry.decision[key] for key in ("commit", "url", "remove_when", "blocked_by") if key in entry.decision
+    }
     said = {"commit": "backport of", "url": "submitted:", "remove_when": "goes when", "blocked_by": "blocked by"}
     yield from (f"{said[key]} {value}" for key, value in words.items())
     if entry.decision.get("partial"):
@@ -175,9 +222,9 @@ def _environment(facts: Facts) -> Iterator[Item]:
     for bump, said in touching.items():
         if said:
             says = (*said, *_installed(facts, bump))
-            yield Item(f"bump-{bump.name}", f"{bump.name} {bump.old or 'none'} → {bump.new or 'none'}", says, bump.word)
+            yield Item(f"bump-{bump.name}", bump.move, says, bump.word)
     if others := [bump for bump, said in touching.items() if not said]:
-        words = ", ".join(f"{bump.name} {bump.old or 'none'} → {bump.new or 'none'}" for bump in others)
+        words = ", ".join(bump.move for bump in others)
         yield Item("bumps", f"{len(others)} more that no probe asks about", (words,))
 
 
@@ -236,7 +283,7 @@ def _by_bump(facts: Facts, entry: Entry) -> Iterator[str]:
     names = {name for role in entry.probes.values() for name in role} | set(due_again_probes(entry))
     for bump in facts.bumps:
         if names & {probe.name for probe in touched_by(bump.name, facts.probes.values())}:
-            yield f"asked again after {bump.name} {bump.old or 'none'} → {bump.new or 'none'}"
+            yield f"asked again after {bump.move}"
 
 
 def _inert(facts: Facts) -> Iterator[Item]:
@@ -248,7 +295,14 @@ def _inert(facts: Facts) -> Iterator[Item]:
             says, tag = (f"not judged: {state.why}",), "not-judged"
         else:
             held = any(name in entry.probes.get("inert", ()) for name in state.wakes)
-            says, tag = ("INERT but correct", f"wakes when {'this no longer holds' if held else 'this holds'}: {probes}", state.why), "inert"
+            says, tag = (
+                (
+                    "INERT but correct",
+                    f"wakes when {'this no longer holds' if held else 'this holds'}: {probes}",
+                    state.why,
+                ),
+                "inert",
+            )
         yield Item(f"inert-{entry.number}", _subject(entry), says, tag, entry.number, entry.default)
 
 
@@ -263,7 +317,13 @@ def _put_off(facts: Facts) -> Iterator[Item]:
             yield Item(f"put-off-{entry.number}", _subject(entry), tuple(says), tag, entry.number)
         elif entry.disposition in (Disposition.BLOCKED, Disposition.CANDIDATE):
             why = entry.decision.get("blocked_by") or entry.decision.get("reason", "")
-            yield Item(f"put-off-{entry.number}", _subject(entry), (f"{entry.disposition}: {why}",), str(entry.disposition), entry.number)
+            yield Item(
+                f"put-off-{entry.number}",
+                _subject(entry),
+                (f"{entry.disposition}: {why}",),
+                str(entry.disposition),
+                entry.number,
+            )
 
 
 def _live(facts: Facts) -> Iterator[Entry]:
@@ -275,8 +335,21 @@ def _switches(facts: Facts) -> Iterator[Item]:
     for entry in _live(facts):
         if entry.switch:
             values = facts.asking.variables if facts.asking else {}
-            value = f"set to {values[entry.switch]}" if entry.switch in values else "not set" if facts.wanted.launch else "value not known: --python and --launch tell it"
-            yield Item(f"switch-{entry.number}", entry.switch, (f"{value}; default {entry.default or 'not told'}; entry {entry.number}",), "", entry.number, entry.default)
+            value = (
+                f"set to {values[entry.switch]}"
+                if entry.switch in values
+                else "not set"
+                if facts.wanted.launch
+                else "value not known: --python and --launch tell it"
+            )
+            yield Item(
+                f"switch-{entry.number}",
+                entry.switch,
+                (f"{value}; default {entry.default or 'not told'}; entry {entry.number}",),
+                "",
+                entry.number,
+                entry.default,
+            )
 
 
 def _caveats(facts: Facts) -> Iterator[Item]:
@@ -288,12 +361,25 @@ def _caveats(facts: Facts) -> Iterator[Item]:
             if pair not in seen:
                 seen.add(pair)
                 text = f"entries {entry.number} and {other.number} exclude each other: at most one on"
-                yield Item(f"exclusive-{min(pair)}-{max(pair)}", text, (f"default {entry.default or 'none'} and {other.default or 'none'}",), "exclusive")
-    changed = set(changed_entries(facts)) | {entry.number for entry, _ in _states(facts, State.ACTIVE) if _last(facts, entry.number) == State.INERT}
+                yield Item(
+                    f"exclusive-{min(pair)}-{max(pair)}",
+                    text,
+                    (f"default {entry.default or 'none'} and {other.default or 'none'}",),
+                    "exclusive",
+                )
+    changed = set(changed_entries(facts)) | {
+        entry.number for entry, _ in _states(facts, State.ACTIVE) if _last(facts, entry.number) == State.INERT
+    }
     for entry in _live(facts):
         if entry.number in changed and entry.notes.strip():
             first = entry.notes.strip().split("\n\n")[0]
-            yield Item(f"note-{entry.number}", f"{entry.number} {entry.title}", (" ".join(first.split()),), "note", entry.number)
+            yield Item(
+                f"note-{entry.number}",
+                f"{entry.number} {entry.title}",
+                (" ".join(first.split()),),
+                "note",
+                entry.number,
+            )
 
 
 def _mismatches(facts: Facts) -> Iterator[Item]:
@@ -301,24 +387,48 @@ def _mismatches(facts: Facts) -> Iterator[Item]:
     for number, carried in sorted(facts.carried.items()):
         entry = facts.stack.entry(number)
         if entry is None:
-            yield Item(f"stray-{number}", f"entry {number} is in the tree and not in the stack", (f"planted by {carried.commit[:_SHORT]}",), "stray", number)
+            yield Item(
+                f"stray-{number}",
+                f"entry {number} is in the tree and not in the stack",
+                (f"planted by {carried.commit[:_SHORT]}",),
+                "stray",
+                number,
+            )
         elif carried.digest != entry.digest and not entry.disposition.tombstone:
-            says = (f"planted by {carried.commit[:_SHORT]} from {carried.digest}, the manifest is {entry.digest} now: apply, then report again",)
-            yield Item(f"stale-{number}", f"entry {number} is declared otherwise than it was planted", says, "stale", number)
+            says = (
+                f"planted by {carried.commit[:_SHORT]} from {carried.digest}, the manifest is {entry.digest} now",
+                "apply the stack, then report again",
+            )
+            yield Item(
+                f"stale-{number}", f"entry {number} is declared otherwise than it was planted", says, "stale", number
+            )
     for answer in facts.asking.answers if facts.asking else ():
         if answer.told is Told.NOT_JUDGED:
-            yield Item(f"probe-{answer.probe}", f"not judged: {facts.probes[answer.probe].title}", (answer.evidence,), "not-judged")
+            yield Item(
+                f"probe-{answer.probe}",
+                f"not judged: {facts.probes[answer.probe].title}",
+                (answer.evidence,),
+                "not-judged",
+            )
 
 
 def _watch(facts: Facts) -> Iterator[Item]:
     """Behaviour of entries that do something here, new ones first. "metric: threshold" is how a manifest writes it."""
-    fresh = set(changed_entries(facts)) | {entry.number for entry, _ in _states(facts, State.ACTIVE) if _last(facts, entry.number) == State.INERT}
+    fresh = set(changed_entries(facts)) | {
+        entry.number for entry, _ in _states(facts, State.ACTIVE) if _last(facts, entry.number) == State.INERT
+    }
     asleep = {entry.number for entry, _ in _states(facts, State.INERT)}
     for entry in sorted(_live(facts), key=lambda each: (each.number not in fresh, each.number)):
         for index, text in enumerate(entry.watch if entry.number not in asleep else ()):
             metric, colon, threshold = text.partition(": ")
             says = (f"threshold: {threshold}" if colon else "no threshold is declared",)
-            yield Item(f"watch-{entry.number}-{index}", metric, (*says, f"entry {entry.number}"), "new" if entry.number in fresh else "", entry.number)
+            yield Item(
+                f"watch-{entry.number}-{index}",
+                metric,
+                (*says, f"entry {entry.number}"),
+                "new" if entry.number in fresh else "",
+                entry.number,
+            )
 
 
 def _smoke(facts: Facts) -> Iterator[Item]:
@@ -329,22 +439,56 @@ def _smoke(facts: Facts) -> Iterator[Item]:
 def _findings(findings: Iterable[Finding]) -> Iterator[Item]:
     for index, finding in enumerate(findings):
         where = f"{finding.path}:{finding.line}" if finding.line else finding.path
-        says = [" ".join(filter(None, (where, finding.symbol))), finding.evidence, f"do: {finding.action or finding.kind.action}"]
+        says = [
+            " ".join(filter(None, (where, finding.symbol))),
+            finding.evidence,
+            f"do: {finding.action or finding.kind.action}",
+        ]
         number = int(finding.entry) if finding.entry.isdecimal() else 0
         name = "/".join(filter(None, (finding.entry, finding.plant)))
-        yield Item(f"finding-{index}-{name}", f"{finding.kind} {name}: {finding.message}", tuple(filter(None, says)), str(finding.severity), number)
+        yield Item(
+            f"finding-{index}-{name}",
+            f"{finding.kind} {name}: {finding.message}",
+            tuple(filter(None, says)),
+            str(finding.severity),
+            number,
+        )
 
 
 def _rollback(facts: Facts) -> Iterator[Item]:
-    yield Item("rollback-code", f"the code, to the deployed tip ({facts.since.subject})", (), "", command=f"git checkout --detach {facts.since.commit}")
+    yield Item(
+        "rollback-code",
+        f"the code, to the deployed tip ({facts.since.subject})",
+        (),
+        "",
+        command=f"git checkout --detach {facts.since.commit}",
+    )
     old = [f"{bump.name}=={bump.old}" for bump in facts.bumps if bump.old and bump.old[0].isdigit()]
     if old:
         python = str(facts.wanted.python or "python")
-        yield Item("rollback-environment", "the environment, to the old lock file", (), "", command=shlex.join([python, "-m", "pip", "install", *old]))
+        yield Item(
+            "rollback-environment",
+            "the environment, to the old lock file",
+            (),
+            "",
+            command=shlex.join([python, "-m", "pip", "install", *old]),
+        )
     gone = [bump.name for bump in facts.bumps if not bump.old]
     if gone:
-        yield Item("rollback-added", "what the new lock file added", (), "", command=shlex.join([str(facts.wanted.python or "python"), "-m", "pip", "uninstall", "--yes", *gone]))
+        yield Item(
+            "rollback-added",
+            "what the new lock file added",
+            (),
+            "",
+            command=shlex.join([str(facts.wanted.python or "python"), "-m", "pip", "uninstall", "--yes", *gone]),
+        )
     for number, word in changed_entries(facts).items():
         entry = facts.stack.entry(number)
         if entry is not None and word == "added" and entry.switch and entry.default == "on":
-            yield Item(f"rollback-{number}", f"entry {number} alone, without a rollback: its switch {entry.switch}", (), "", number)
+            yield Item(
+                f"rollback-{number}",
+                f"entry {number} alone, without a rollback: its switch {entry.switch}",
+                (),
+                "",
+                number,
+            )

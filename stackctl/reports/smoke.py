@@ -47,7 +47,9 @@ def _problems(table: dict[str, Any]) -> list[Any] | None:
         if isinstance(table.get(key), list):
             return table[key]
     if isinstance(table.get("findings"), list):
-        return [row.get("message", "") for row in table["findings"] if isinstance(row, dict) and row.get("level") == "error"]
+        return [
+            row.get("message", "") for row in table["findings"] if isinstance(row, dict) and row.get("level") == "error"
+        ]
     for key in ("passed", "ok"):
         if isinstance(table.get(key), bool):
             return [] if table[key] else [f"{key}: false"]
@@ -55,5 +57,7 @@ def _problems(table: dict[str, Any]) -> list[Any] | None:
 
 
 def _figures(table: dict[str, Any]) -> str:
-    plain = [(key, value) for key, value in table.items() if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    plain = [
+        (key, value) for key, value in table.items() if isinstance(value, (int, float)) and not isinstance(value, bool)
+    ]
     return ", ".join(f"{key} {value:g}" for key, value in plain[:6])

@@ -51,4 +51,10 @@ def printable(text: str) -> str:
 def missing(row: EntryRow) -> str:
     """The first few missing halves by name; a table is no place for thirty."""
     more = f" and {len(row.missing) - 3} more" if len(row.missing) > 4 else ""
-    return ", ".join(row.missing[: 3 if more else 4]) + more or row.note
+    return ", ".join(map(_short, row.missing[: 3 if more else 4])) + more or row.note
+
+
+def _short(name: str) -> str:
+    """A half that the audit names by its place and code, cut to its code's first words."""
+    tail = name.rpartition("/")[2]
+    return tail if len(tail) <= 60 else f"{tail[:57]}..."

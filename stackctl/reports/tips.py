@@ -57,7 +57,15 @@ def tip_of(repository: Repository, ref: str) -> Tip:
 def carried_at(repository: Repository, ref: str, stack: str) -> dict[int, Carried]:
     """The entries that commits at or before `ref` planted, by number. Commits of another stack are left aside."""
     trailers = "%x00".join(f"%(trailers:key={field},valueonly,separator=%x2C)" for field in _FIELDS)
-    words = ["log", "-z", "--no-show-signature", "--topo-order", "--grep=^Stack-Entry:", f"--format=%H%x00%cI%x00{trailers}", repository.resolve(ref)]
+    words = [
+        "log",
+        "-z",
+        "--no-show-signature",
+        "--topo-order",
+        "--grep=^Stack-Entry:",
+        f"--format=%H%x00%cI%x00{trailers}",
+        repository.resolve(ref),
+    ]
     fields = repository.run(*words).decode(errors="replace").split("\0")
     found: dict[int, Carried] = {}
     for start in range(0, len(fields) - 5, 6):
@@ -72,7 +80,9 @@ def declared_now(stack: Stack) -> dict[int, Declared]:
     return _declared(FolderTree(stack.root), "")
 
 
-def declared_at(stack: Stack, repository: Repository, since: str, stack_since: str | None) -> dict[int, Declared] | None:
+def declared_at(
+    stack: Stack, repository: Repository, since: str, stack_since: str | None
+) -> dict[int, Declared] | None:
     """The entries as the manifests had them at the deployed tip. None where the stack's history does not tell.
 
     `stack_since` names a commit of the stack's own repository; without it the stack must live in the fork itself.
@@ -99,8 +109,13 @@ def _declared(tree: Tree, prefix: str) -> dict[int, Declared]:
 
 
 def _declaration(tree: Tree, number: int, paths: list[str]) -> Declared | None:
-    contents = {path.split("/entries/")[-1].removeprefix("entries/"): data for path, data in read_all(tree, [p for p in paths if tree.is_file(p)])}
-    manifest = next((data for path, data in contents.items() if path.endswith("/entry.toml") and path.count("/") == 1), None)
+    contents = {
+        path.split("/entries/")[-1].removeprefix("entries/"): data
+        for path, data in read_all(tree, [p for p in paths if tree.is_file(p)])
+    }
+    manifest = next(
+        (data for path, data in contents.items() if path.endswith("/entry.toml") and path.count("/") == 1), None
+    )
     try:
         table = tomllib.loads((manifest or b"").decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):

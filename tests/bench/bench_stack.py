@@ -57,7 +57,9 @@ def measured(command: Sequence[str], folder: Path, cache: Path) -> Cost:
     """Run a command once, its output thrown away."""
     environment = {**os.environ, "STACKCTL_CACHE": str(cache), "PYTHONPATH": str(ROOT)}
     start = time.perf_counter()
-    process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     peak, done = [0.0], threading.Event()
     watcher = threading.Thread(target=_watch, args=(process.pid, peak, done))
     watcher.start()
@@ -113,7 +115,14 @@ class Bench:
         """--help and list over the interpreter's own start."""
         plain = self.add("python -c pass", [sys.executable, "-c", "pass"], runs=9)
         for words in (["--help"], ["list"]):
-            self.add(f"stackctl {words[-1]}", self.stackctl(*words), runs=9, budget=0.15, less=plain.median("wall"), peer="python -c pass")
+            self.add(
+                f"stackctl {words[-1]}",
+                self.stackctl(*words),
+                runs=9,
+                budget=0.15,
+                less=plain.median("wall"),
+                peer="python -c pass",
+            )
 
     def apply(self, repository: Repository) -> None:
         """Entry 201 and the whole stack on the newest release, and git am of what they made."""
@@ -141,14 +150,20 @@ class Bench:
 
     def verify(self, repository: Repository, stack: Path, branch: str) -> None:
         """The generated stack on its own tree, with nothing known and with everything."""
-        command = self.stackctl("verify", "--repo", str(repository.path), "--at", branch, "--format", "json", stack=stack)
+        command = self.stackctl(
+            "verify", "--repo", str(repository.path), "--at", branch, "--format", "json", stack=stack
+        )
         self.add("verify, cold", command, budget=6, before=lambda: shutil.rmtree(self.cache, ignore_errors=True))
         self.add("verify, warm", command, budget=0.5, runs=max(self.runs, 5))
         self.add("list of 300 entries, warm", self.stackctl("list", stack=stack), runs=5)
         parse = "import ast, pathlib, sys\nfor p in sorted(pathlib.Path(sys.argv[1]).rglob('*.py'))[::3]: ast.parse(p.read_bytes())"
         tree = self.folder / "checkout"
         git(repository.path, "worktree", "add", "--quiet", "--detach", str(tree), branch)
-        self.add("ast.parse of every third file", [sys.executable, "-W", "ignore", "-c", parse, str(tree / "python")], peer="verify, cold")
+        self.add(
+            "ast.parse of every third file",
+            [sys.executable, "-W", "ignore", "-c", parse, str(tree / "python")],
+            peer="verify, cold",
+        )
 
     def table(self) -> Iterator[str]:
         """The table, a line at a time."""
@@ -159,7 +174,11 @@ class Bench:
             kept = "" if not row.budget else f"{row.budget:g} s {'kept' if wall - row.less <= row.budget else 'OVER'}"
             other = names.get(row.peer)
             # A peer's own line says how much longer the command took; a command's line what it is measured over.
-            beside = "" if other is None else f"{row.peer}: x{max(wall, other.median('wall')) / min(wall, other.median('wall')):.2f}"
+            beside = (
+                ""
+                if other is None
+                else f"{row.peer}: x{max(wall, other.median('wall')) / min(wall, other.median('wall')):.2f}"
+            )
             codes = "/".join(sorted({str(cost.code) for cost in row.costs}))
             yield f"{row.name:34} {wall:8.3f} {row.median('cpu'):8.3f} {row.median('rss'):7.0f} {codes:>4}  {kept:>14}  {beside}"
 
@@ -171,10 +190,15 @@ def _stack(folder: Path, repository: Repository) -> tuple[Path, str]:
         print("generating 300 entries with 3,000 plants; this takes minutes", file=sys.stderr, flush=True)
         (folder / "stack").mkdir()
         made = generate(repository, TAG, folder / "stack")
-        said = f"{sum(made.kinds.values())} plants in {made.files} files: " + ", ".join(f"{n} {kind}" for kind, n in made.kinds.most_common())
+        said = f"{sum(made.kinds.values())} plants in {made.files} files: " + ", ".join(
+            f"{n} {kind}" for kind, n in made.kinds.most_common()
+        )
         kept.write_text(json.dumps({"branch": made.branch, "said": said}))
         for plant, error in crashes:
-            print(f"not plantable without a traceback: {plant.kind} {plant.host} {dict(plant.options)}: {type(error).__name__}", file=sys.stderr)
+            print(
+                f"not plantable without a traceback: {plant.kind} {plant.host} {dict(plant.options)}: {type(error).__name__}",
+                file=sys.stderr,
+            )
     facts = json.loads(kept.read_text())
     print(facts["said"])
     return folder / "stack", facts["branch"]
@@ -202,7 +226,9 @@ def main() -> None:
             bench.apply(repository)
         if "verify" in wanted:
             bench.verify(repository, *_stack(home, repository))
-        print(f"SGLang {NEWEST}, {bench.runs} runs, {os.cpu_count()} cores, load {load:.1f} before and {os.getloadavg()[0]:.1f} after")
+        print(
+            f"SGLang {NEWEST}, {bench.runs} runs, {os.cpu_count()} cores, load {load:.1f} before and {os.getloadavg()[0]:.1f} after"
+        )
         print("\n".join(bench.table()))
         if max(load, os.getloadavg()[0]) > (os.cpu_count() or 1):
             print("Others are at work on this machine: believe the cpu column and the ratios, not the wall clock.")

@@ -7,6 +7,7 @@ is blind where that code is blind.
 from __future__ import annotations
 
 import ast
+import bisect
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -106,7 +107,8 @@ class _Reader:
 
     def _definition(self, node: ast.AST, symbol: str, only: bool) -> Iterator[Half]:
         name = f"{symbol}.{node.name}" if symbol else node.name
-        cut = self._lines(node, only)
+        (start, end), filler = self._lines(node, only)
+        cut = (start, end if filler else self._past_blanks(end)), filler
         yield self._half("definition", symbol, node.name, node, *cut, (name, symbol), self._inside(node, symbol))
         for decorator in node.decorator_list:
             span = self._whole_lines(decorator)
@@ -202,6 +204,13 @@ class _Reader:
         if only:
             return (start, end), "pass"
         return self._whole_lines(node), ""
+
+    def _past_blanks(self, end: int) -> int:
+        """Past the blank lines that part a definition from what follows: a merge that loses it loses them."""
+        number = bisect.bisect_left(self.starts, end)
+        while number < len(self.source.lines) and not self.source.lines[number].strip():
+            number += 1
+        return self.starts[number]
 
     def _compound(self, node: ast.stmt, only: bool) -> tuple[Span, str] | None:
         """The cut for a compound statement; an `if` before an `elif` leaves its place to that."""

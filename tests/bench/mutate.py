@@ -245,11 +245,19 @@ def _mended(number: int, path: str, whole: Whole, restore: Restore) -> bytes:
 
 
 def _same_meaning(after: bytes, unharmed: bytes) -> bool:
-    """Whether two files parse to the same program."""
+    """Whether two files parse to the same program, the order of names in one import left aside."""
     try:
-        return ast.dump(Source.decode(after).module) == ast.dump(Source.decode(unharmed).module)
+        return _meaning(after) == _meaning(unharmed)
     except SourceError:
         return False
+
+
+def _meaning(data: bytes) -> str:
+    module = Source.decode(data).module
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            node.names.sort(key=lambda alias: (alias.name, alias.asname or ""))
+    return ast.dump(module)
 
 
 def _restore() -> Restore | None:

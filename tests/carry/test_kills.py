@@ -198,7 +198,7 @@ def test_kills_at_random_moments(played, tmp_path):
         scene, done, took = played[index % len(played)]
         delay = dice.uniform(0, took)
         hits += check(scene, tmp_path / "repo", done, lambda: killed(lambda: scene.run(tmp_path / "repo"), delay, None))
-    assert hits >= 30
+    assert hits >= 20
 
 
 def test_kills_before_a_step(played, tmp_path):

@@ -105,3 +105,19 @@ def test_what_has_no_place_is_left_and_named():
 def test_a_token_edit_is_carried_over():
     assert list(transplant("f(a, b)", "f(a, b, k=1)", "f(a, c, b)", {0})) == ["f(a, c, b, k=1)"]
     assert list(transplant("f(a)", "f(b)", "g(c)", {0})) == []
+
+
+def test_the_decorator_of_a_setter_comes_back():
+    base = "class A:\n    def g(self):\n        return 1\n"
+    more = "\n    @property\n    def x(self):\n        return self._x\n\n    @x.setter\n    def x(self, v):\n        self._x = v\n"
+    ours = base + more
+    merged = base + more.replace("    @x.setter\n", "")
+    assert restore(trees(base, ours, base, merged))["m.py"].decode() == ours
+
+
+def test_our_branch_stays_last_before_the_else():
+    base = "def f(k):\n    if k == 1:\n        one()\n    else:\n        rest()\n"
+    ours = base.replace("    else:", "    elif k == 2:\n        mine()\n    else:")
+    theirs = base.replace("    else:", "    elif k == 3 and soon:\n        three(k)\n        more()\n    else:")
+    whole = theirs.replace("    else:", "    elif k == 2:\n        mine()\n    else:")
+    assert restore(trees(base, ours, theirs, theirs))["m.py"].decode() == whole

@@ -89,6 +89,17 @@ def test_the_batch_at_work_may_grow_shorter_and_no_other():
     assert "batch B1 is not intact" in finding.message
 
 
+def test_the_forks_own_statement():
+    """The seed: "true session census is 23/23, B4=0 on the tree, foreign B1 15/B2 2/B5 23 INTACT"."""
+    foreign = {"a.py": "".join(f"# MERGE-TODO {b} ({n}): x\n" for b, many in (("B1", 15), ("B2", 2), ("B5", 23)) for n in range(many))}
+    mine = {"b.py": "".join(f"# MERGE-TODO B4 ({n}): y\n" for n in range(23))}
+    found = census({**foreign, **mine}, foreign, *find(mine), batch="B4")
+    assert found.findings == []
+    assert [(row["batch"], row["now"], row["consumed"], row["intact"]) for row in found.batches()] == [
+        ("B1", 15, 0, True), ("B2", 2, 0, True), ("B4", 0, 23, False), ("B5", 23, 0, True),
+    ]  # fmt: skip
+
+
 def test_twins_are_counted():
     twins = {"a.py": ONE * 3}
     one = find(twins)[0]

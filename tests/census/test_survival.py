@@ -239,3 +239,22 @@ def test_a_pin_that_both_sides_moved():
     four = [{"requirements.txt": text} for text in (base, ours, theirs, theirs)]
     assert errors(audit(*four)) == []
     assert errors(audit(four[0], four[2], four[1], four[1]))
+
+
+def test_a_token_taken_from_a_line_that_everybody_has():
+    base = "def f(x):\n    size: Checked[int, x] = 1\n    drop(int)\n"
+    theirs = "def f(x):\n    size: Checked[int, x] = 1\n"
+    merged = "def f(x):\n    size: Checked[x] = 1\n"
+    assert said(audit(base, base, theirs, merged)) == {("upstream-lost", "f")}
+
+
+def test_a_bare_star_is_a_half():
+    base = "def f(x, *, k):\n    return x\n"
+    assert said(audit(base, base, base, "def f(x, k):\n    return x\n")) == {("upstream-lost", "f")}
+
+
+def test_an_else_that_ours_made_an_elif_holds_what_upstream_edits_below_it():
+    base = "def f(a, s):\n    if a:\n        jit()\n    else:\n        run(s)\n"
+    ours = "def f(a, s):\n    if a:\n        jit()\n    elif s is not None:\n        run(s)\n    else:\n        slow()\n"
+    theirs, merged = base.replace("run(s)", "run(s, 1)"), ours.replace("run(s)", "run(s, 1)")
+    assert errors(audit(base, ours, theirs, merged)) == []

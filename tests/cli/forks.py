@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import shutil
-import tempfile
-from functools import cache
 from pathlib import Path
 
 from tests.cli.hostile import ENTRIES, HOST, SERVING, UPSTREAM, Bench, Ran
@@ -18,8 +15,12 @@ NEXT = NEXT.replace("def convert(self, request):", "def convert(self, request, t
 
 
 def fork(folder: Path) -> Bench:
-    """`main` carries the stack on 0.5.22 and is checked out; v0.5.23 is upstream's next release."""
-    return copy(_made(), folder)
+    """`main` carries the stack on 0.5.22 and is checked out; v0.5.23 is upstream's next release.
+
+    Made once, beside the first test's folder: planting takes as long as ten gates.
+    """
+    made = Bench(folder.parent / "fork", folder.parent / "fork/repo", folder.parent / "fork/repo")
+    return copy(made if made.folder.exists() else _make(made.folder), folder)
 
 
 def copy(at: Bench, folder: Path) -> Bench:
@@ -28,11 +29,7 @@ def copy(at: Bench, folder: Path) -> Bench:
     return Bench(folder, folder / "repo", folder / "repo")
 
 
-@cache
-def _made() -> Bench:
-    """Made once a process: planting takes as long as ten gates."""
-    folder = Path(tempfile.mkdtemp(prefix="stackctl-fork-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+def _make(folder: Path) -> Bench:
     repository = repository_of(folder / "repo", {**UPSTREAM, VERSION: '__version__ = "0.5.22"\n'})
     repo = repository.path
     git(repo, "tag", "v0.5.22")

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from pathlib import Path
+from urllib.parse import unquote_to_bytes
 from xml.etree import ElementTree
 
 import pytest
 from sarif.loader import load_sarif_file
 
+from stackctl.census.gate import Gate, Question
+from stackctl.model.report import EntryRow, Finding, LedgerRow, Report
+from stackctl.model.verdict import EntryVerdict, Verdict
 from tests.cli.forks import HOST, VERSION, copy, fork, gate, line_of, marks, merge, repair
 from tests.cli.hostile import ENTRIES, UPSTREAM, Bench, bench
 from tests.reports.test_sarif import validator
@@ -87,6 +93,21 @@ def test_what_is_lost_twice_is_told_once(lost):
     assert len(found) == 1 and "our statement is lost: `return await run(self.convert, request)`" in found[0]["evidence"]
 
 
+def test_what_the_census_found_adopted_is_not_lost_to_the_audit():
+    """Upstream's form of a half need not look like ours; entry 205 in 0.5.23 was eleven false errors."""
+    gate = Gate(Question(Path(), None, "HEAD"))
+    gate.entries = [EntryRow("205", "t", EntryVerdict.ADOPTED), EntryRow("201", "t", EntryVerdict.HALF)]
+    gate.ledger = [LedgerRow(kind, "a.py", symbol, 1, "201", symbol) for kind, symbol in (
+        (Verdict.ADOPTED, "f"), (Verdict.ADOPTED, "g"), (Verdict.LOST, "g"), (Verdict.LOST, "h"),
+    )]  # fmt: skip
+    rows = [LedgerRow(Verdict.LOST, "a.py", symbol, 1, entry) for entry, symbol in (("205", "x"), ("201", "f"), ("201", "g"), ("201", "h"), ("", "f"))]
+    findings = [Finding(kind, "m", row.path, 1, row.symbol, row.entry) for kind in (Verdict.LOST, Verdict.UNRESOLVED) for row in rows]
+    settled = gate._settled(Report("audit", (), tuple(rows), tuple(findings)))
+    assert [(f.entry, f.symbol) for f in settled.findings if f.kind is Verdict.LOST] == [("201", "g"), ("201", "h"), ("", "f")]
+    assert len([f for f in settled.findings if f.kind is Verdict.UNRESOLVED]) == len(rows)
+    assert [row.verdict for row in settled.ledger] == [Verdict.ADOPTED, Verdict.ADOPTED, Verdict.LOST, Verdict.LOST, Verdict.LOST]
+
+
 # The expected set
 
 
@@ -122,6 +143,14 @@ def test_a_merge_that_shrinks_the_manifest_itself(lost):
 def test_a_range_that_was_narrowed(lost):
     manifest(lost, plant("convert"), plant("convert") + 'releases = "<0.5.23"\n')
     assert ("error", "undeclared", "1/convert") in said(gate(lost, "--frozen", "before"))
+
+
+def test_a_plant_that_is_declared_otherwise_is_a_note(lost):
+    repair(lost)
+    manifest(lost, 'after = "setup()"', 'before = "setup()"', "entries/002-start/entry.toml")
+    ran = gate(lost, "--frozen", "before")
+    (finding,) = [f for f in ran.json["findings"] if f["kind"] == "undeclared"]
+    assert (finding["level"], finding["message"]) == ("note", "plant start is declared otherwise: after, before")
 
 
 def test_an_entry_that_is_gone(lost):
@@ -267,6 +296,54 @@ def test_a_line_without_a_reason_is_named(lost):
     ran = gate(lost)
     (finding,) = [f for f in ran.json["findings"] if f["kind"] == "not-judged"]
     assert (finding["path"], finding["line"]) == ("checks/baseline.toml", 2) and "reason is missing" in finding["message"]
+
+
+HOSTILE = "a|b`<script>\n::error file=x::forged\r\x1b[31m%0A[l](http:) \udcff.md"
+
+
+def test_hostile_names_break_out_of_nothing(lost):
+    """Judging point 4, from a file of the tree to every format."""
+    repair(lost)
+    commit_files(lost.repo, {HOSTILE: "<<<<<<< HEAD\n"}, "hostile")
+    paths = {name: lost.folder / name for name in ("sarif", "junit", "json", "summary")}
+    ran = lost.run("gate", "--repo", lost.repo, "--format", "github", *(w for name, path in paths.items() for w in (f"--{name}", path)))
+    assert ran.code == 1
+    assert all(line.startswith(("::error ", "::warning ", "::notice ")) for line in ran.out.splitlines())
+    assert [line for line in ran.out.splitlines() if line.startswith("::error")] == [ran.out.splitlines()[0]]
+    log = json.loads(paths["sarif"].read_text())
+    assert not list(validator().iter_errors(log))
+    (result,) = [r for r in log["runs"][0]["results"] if r["level"] == "error"]
+    place = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert os.fsdecode(unquote_to_bytes(place)) == HOSTILE
+    assert ElementTree.parse(paths["junit"]).getroot().get("failures") == "1"
+    assert next(f for f in json.loads(paths["json"].read_text())["findings"] if f["level"] == "error")["path"] == HOSTILE
+    assert all(line.startswith(("| ", "## ")) for line in paths["summary"].read_text().splitlines() if line)
+    text = lost.run("gate", "--repo", lost.repo)
+    assert "\x1b" not in text.out and "\n::error" not in text.out
+
+
+def test_a_merge_of_three_cannot_be_judged(lost):
+    repair(lost)
+    for name in ("one", "two"):
+        git(lost.repo, "checkout", "--quiet", "-b", name, "main")
+        commit_files(lost.repo, {f"{name}.txt": name}, name)
+    git(lost.repo, "checkout", "--quiet", "main")
+    git(lost.repo, "merge", "--quiet", "--no-edit", "one", "two", "--no-ff")
+    ran = gate(lost)
+    assert ran.code == 2 and "has 3 parents, not two" in ran.json["findings"][0]["message"]
+
+
+def test_a_stack_in_a_folder_of_the_repository(lost):
+    repair(lost)
+    (lost.repo / "port").mkdir()
+    git(lost.repo, "mv", "stack.toml", "entries", "patches", "port")
+    git(lost.repo, "commit", "--quiet", "-m", "moved")
+    git(lost.repo, "tag", "moved")
+    at = Bench(lost.folder, lost.repo / "port", lost.repo)
+    assert gate(at, "--frozen", "moved").code == 0
+    manifest(at, plant("convert"), "", f"port/{ENTRY}")
+    (finding,) = [f for f in gate(at, "--frozen", "moved").json["findings"] if f["kind"] == "undeclared"]
+    assert finding["path"] == f"port/{ENTRY}"
 
 
 def test_nothing_is_written(lost):

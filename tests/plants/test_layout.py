@@ -384,3 +384,11 @@ def test_generated_modules(kind, options, site, host, tmp_path_factory):
             assert restored == before if ended else restored.rstrip(b"\r\n") == before.rstrip(b"\r\n")
 
     check()
+
+
+def test_a_site_inside_another_ends(tmp_path):
+    """With stock at hand each rewrite made the other differ from upstream's again, for ever."""
+    text = "class A:\n    async def go(self, a):\n        return self.f(self.f(a))\n"
+    planted = bed(tmp_path, "reroute", {"call": "self.f", "through": "self._off", "count": 2}, text, "pkg.mod:A.go", stock=text)
+    with pytest.raises(Unplantable, match="inside another"):
+        planted.do_plant()

@@ -32,10 +32,19 @@ def venv(folder: Path, files: dict[str, str] | None = None, **versions: str) -> 
 def install(folder: Path, name: str, version: str, record: str = "") -> None:
     """A distribution's metadata."""
     stem = f"{LIBRARY}/{name.replace('-', '_')}-{version}.dist-info"
-    write_files(folder, {f"{stem}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", f"{stem}/RECORD": record})
+    write_files(
+        folder,
+        {f"{stem}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", f"{stem}/RECORD": record},
+    )
 
 
-def answer(where: Path | Environment, kind: str, launch: str | None = None, variables: dict[str, str] | None = None, **options: str) -> Answer:
+def answer(
+    where: Path | Environment,
+    kind: str,
+    launch: str | None = None,
+    variables: dict[str, str] | None = None,
+    **options: str,
+) -> Answer:
     """The answer of an environment to one probe."""
     environment = open_environment(where) if isinstance(where, Path) else where
     command = parse_launch(launch) if launch is not None else None

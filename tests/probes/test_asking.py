@@ -36,9 +36,13 @@ ENTRIES = {
     "entries/003-inert/entry.toml": entry(3, '[probes]\ninert = ["workers"]'),
     "entries/004-off/entry.toml": entry(4, "", 'disposition = "blocked"\nblocked_by = "probe uniform"'),
     "entries/005-plain/entry.toml": entry(5, ""),
-    "checks/probes/fi-071.toml": probe(kind="distribution", title="FlashInfer 0.7.1", name="flashinfer-python", versions=">=0.7.1"),
+    "checks/probes/fi-071.toml": probe(
+        kind="distribution", title="FlashInfer 0.7.1", name="flashinfer-python", versions=">=0.7.1"
+    ),
     "checks/probes/workers.toml": probe(kind="flag", title="several tokenizer workers", flag="--tokenizer-worker-num"),
-    "checks/probes/uniform.toml": probe(kind="parameter", title="plan() takes uniform_q_len", target="flashinfer:plan", parameter="uniform_q_len"),
+    "checks/probes/uniform.toml": probe(
+        kind="parameter", title="plan() takes uniform_q_len", target="flashinfer:plan", parameter="uniform_q_len"
+    ),
 }
 
 
@@ -57,16 +61,25 @@ def states(asking: Asking) -> dict[int, str]:
 
 
 def test_states(root, tmp_path):
-    old = asked(root, venv(tmp_path / "old", {"flashinfer/__init__.py": "def plan(q): ...\n"}, flashinfer_python="0.7.0"))
+    old = asked(
+        root, venv(tmp_path / "old", {"flashinfer/__init__.py": "def plan(q): ...\n"}, flashinfer_python="0.7.0")
+    )
     assert states(old) == {1: "inert", 2: "inert", 3: "active", 4: "put-off"}
-    assert "flashinfer-python 0.7.0 is installed, which is not >=0.7.1" in old.states[0].why and old.states[0].wakes == ("fi-071",)
+    assert "flashinfer-python 0.7.0 is installed, which is not >=0.7.1" in old.states[0].why and old.states[
+        0
+    ].wakes == ("fi-071",)
     files = {"flashinfer/__init__.py": "def plan(q, uniform_q_len): ...\n"}
     new = asked(root, venv(tmp_path / "new", files, flashinfer_python="0.7.1"), "serve --tokenizer-worker-num 2", old)
     assert states(new) == {1: "active", 2: "active", 3: "inert", 4: "due-again"}
     assert {row.get("entry"): (row["before"], row["after"]) for row in changes(old, new) if "entry" in row} == {
-        "1": ("inert", "active"), "2": ("inert", "active"), "3": ("active", "inert"), "4": ("put-off", "due-again"),
-    }  # fmt: skip
-    assert new.history == ({"asked_at": "2026-10-15T00:00:00Z", "states": {"1": "inert", "2": "inert", "3": "active", "4": "put-off"}},)
+        "1": ("inert", "active"),
+        "2": ("inert", "active"),
+        "3": ("active", "inert"),
+        "4": ("put-off", "due-again"),
+    }
+    assert new.history == (
+        {"asked_at": "2026-10-15T00:00:00Z", "states": {"1": "inert", "2": "inert", "3": "active", "4": "put-off"}},
+    )
     assert changes(new, new) == [] and changes(None, new) == []
 
 
@@ -93,9 +106,19 @@ def test_answers_are_kept_and_compared(root, tmp_path):
 
 def test_the_census_calls_a_whole_entry_inert_and_a_broken_one_broken(root, tmp_path):
     asking = asked(root, venv(tmp_path / "env", flashinfer_python="0.7.0"))
-    rows = [EntryRow("1", "t", EntryVerdict.WHOLE), EntryRow("2", "t", EntryVerdict.HALF), EntryRow("3", "t", EntryVerdict.WHOLE), EntryRow("5", "t", EntryVerdict.WHOLE)]
+    rows = [
+        EntryRow("1", "t", EntryVerdict.WHOLE),
+        EntryRow("2", "t", EntryVerdict.HALF),
+        EntryRow("3", "t", EntryVerdict.WHOLE),
+        EntryRow("5", "t", EntryVerdict.WHOLE),
+    ]
     found = woken(Report("verify", tuple(rows)), {state.entry: state for state in asking.states})
-    assert [row.verdict for row in found.entries] == [EntryVerdict.INERT, EntryVerdict.HALF, EntryVerdict.WHOLE, EntryVerdict.WHOLE]
+    assert [row.verdict for row in found.entries] == [
+        EntryVerdict.INERT,
+        EntryVerdict.HALF,
+        EntryVerdict.WHOLE,
+        EntryVerdict.WHOLE,
+    ]
     assert "FlashInfer 0.7.1" in found.entries[0].note and found.exit is Exit.CLEAN
     broken = asked(root, tmp_path / "none/python")
     found = woken(Report("verify", tuple(rows)), {state.entry: state for state in broken.states})
@@ -112,28 +135,47 @@ def test_the_kept_stack_is_read_again_when_a_probe_comes_or_goes(root, tmp_path,
 
 
 def test_mistakes_in_manifests(root):
-    write_files(root, {"entries/001-active/entry.toml": entry(1, '[probes]\nactiv = ["fi-071"]\ninert = ["fi-701", 3]'),
-                       "entries/004-off/entry.toml": entry(4, "", 'disposition = "blocked"\nblocked_by = "probe unifrom"')})  # fmt: skip
+    write_files(
+        root,
+        {
+            "entries/001-active/entry.toml": entry(1, '[probes]\nactiv = ["fi-071"]\ninert = ["fi-701", 3]'),
+            "entries/004-off/entry.toml": entry(4, "", 'disposition = "blocked"\nblocked_by = "probe unifrom"'),
+        },
+    )
     with pytest.raises(ManifestError) as caught:
         load_stack(root)
     said = [problem.message for problem in caught.value.problems]
     assert said == [
-        "probes has no role 'activ'; did you mean 'active'?", "no probe 'fi-701' in checks/probes; did you mean 'fi-071'?",
-        "probes.inert holds 3, where text is wanted", "no probe 'unifrom' in checks/probes; did you mean 'uniform'?",
-    ]  # fmt: skip
+        "probes has no role 'activ'; did you mean 'active'?",
+        "no probe 'fi-701' in checks/probes; did you mean 'fi-071'?",
+        "probes.inert holds 3, where text is wanted",
+        "no probe 'unifrom' in checks/probes; did you mean 'uniform'?",
+    ]
 
 
 def test_mistakes_in_probes(root):
-    write_files(root, {
-        "checks/probes/a.toml": probe(kind="flagg", title="t"), "checks/probes/b.toml": probe(kind="flag", flag="tp"),
-        "checks/probes/c.toml": "kind =", "checks/probes/d.toml": probe(kind="symbol", title="t", target="a.b", nam="x"),
-        "checks/probes/e.toml": probe(kind="distribution", title="t", name="x", versions="0.7"),
-    })  # fmt: skip
+    write_files(
+        root,
+        {
+            "checks/probes/a.toml": probe(kind="flagg", title="t"),
+            "checks/probes/b.toml": probe(kind="flag", flag="tp"),
+            "checks/probes/c.toml": "kind =",
+            "checks/probes/d.toml": probe(kind="symbol", title="t", target="a.b", nam="x"),
+            "checks/probes/e.toml": probe(kind="distribution", title="t", name="x", versions="0.7"),
+        },
+    )
     with pytest.raises(ProbesError) as caught:
         load_probes(root)
     said = "\n".join(caught.value.problems)
-    for words in ("no probe kind 'flagg'; did you mean 'flag'?", "needs a title", "does not start with a dash", "c.toml: is not TOML",
-                  "'a.b' is not module:Class.function", "no key 'nam'", "'0.7' is not a range"):  # fmt: skip
+    for words in (
+        "no probe kind 'flagg'; did you mean 'flag'?",
+        "needs a title",
+        "does not start with a dash",
+        "c.toml: is not TOML",
+        "'a.b' is not module:Class.function",
+        "no key 'nam'",
+        "'0.7' is not a range",
+    ):
         assert words in said, said
 
 

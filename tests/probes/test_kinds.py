@@ -51,7 +51,9 @@ REAL = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "options", "told"), REAL, ids=lambda value: value if isinstance(value, str) else ":".join(value.values()))
+@pytest.mark.parametrize(
+    ("kind", "options", "told"), REAL, ids=lambda value: value if isinstance(value, str) else ":".join(value.values())
+)
 def test_real_packages(kind, options, told):
     found = answer(HERE, kind, **options)
     assert found.told == told, found
@@ -60,7 +62,9 @@ def test_real_packages(kind, options, told):
 
 def test_what_was_found_is_told():
     assert answer(HERE, "distribution", name="rich").found
-    assert "rich/console.py:" in answer(HERE, "parameter", target="rich.console:Console.print", parameter="end").evidence
+    assert (
+        "rich/console.py:" in answer(HERE, "parameter", target="rich.console:Console.print", parameter="end").evidence
+    )
     assert answer(HERE, "attribute", target="click:Command.allow_extra_args").found == "False"
 
 
@@ -130,7 +134,9 @@ def test_a_wrapper_as_flashinfer_has_it(tmp_path):
     plan = {"target": "flashinfer:Wrapper.plan", "parameter": "uniform_q_len"}
     assert answer(python, "parameter", **plan).told is Told.ABSENT
     assert answer(python, "parameter", **{**plan, "parameter": "causal"}).told is Told.PRESENT
-    assert answer(python, "parameter", target="flashinfer:Wrapper.begin_forward", parameter="causal").told is Told.PRESENT
+    assert (
+        answer(python, "parameter", target="flashinfer:Wrapper.begin_forward", parameter="causal").told is Told.PRESENT
+    )
     assert answer(python, "parameter", target="flashinfer:Wrapper.run", parameter="q").told is Told.PRESENT
     assert answer(python, "attribute", target="flashinfer:Wrapper._planned").told is Told.PRESENT
     assert answer(python, "attribute", target="flashinfer:Wrapper.limit").found == "8"
@@ -144,9 +150,12 @@ def test_a_wrapper_as_flashinfer_has_it(tmp_path):
 
 
 INSTALLED = {
-    "distribution": {"name": "rich"}, "symbol": {"target": "rich:x"}, "parameter": {"target": "rich:x", "parameter": "p"},
-    "attribute": {"target": "rich:x.y"}, "file": {"path": "rich/x.py"},
-}  # fmt: skip
+    "distribution": {"name": "rich"},
+    "symbol": {"target": "rich:x"},
+    "parameter": {"target": "rich:x", "parameter": "p"},
+    "attribute": {"target": "rich:x.y"},
+    "file": {"path": "rich/x.py"},
+}
 
 
 def test_an_environment_that_is_not_there_is_not_judged(tmp_path):
@@ -165,8 +174,16 @@ def test_an_environment_that_is_not_there_is_not_judged(tmp_path):
 
 
 def test_a_damaged_installation_is_not_judged(tmp_path):
-    python = venv(tmp_path, {"a/__init__.py": "def f(x): ...\n", "broken/__init__.py": "def (\n", "lazy.py": "def __getattr__(name): ...\n",
-                             "~lashinfer-0.7.0.dist-info/METADATA": "", "empty-1.dist-info/RECORD": ""})  # fmt: skip
+    python = venv(
+        tmp_path,
+        {
+            "a/__init__.py": "def f(x): ...\n",
+            "broken/__init__.py": "def (\n",
+            "lazy.py": "def __getattr__(name): ...\n",
+            "~lashinfer-0.7.0.dist-info/METADATA": "",
+            "empty-1.dist-info/RECORD": "",
+        },
+    )
     install(tmp_path, "a", "1", "a/__init__.py,,\na/gone.py,,\n")
     install(tmp_path, "b", "1", "b/__init__.py,,\nb/data.bin,,\n")
     install(tmp_path, "two", "1")

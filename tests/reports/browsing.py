@@ -24,11 +24,20 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
 # No name resolves: a page that asks for anything shows it, and nothing leaves the machine.
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+)
 
-needs_browser = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium here: apt-get install chromium chromium-driver")
+needs_browser = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no Chromium here: apt-get install chromium chromium-driver"
+)
 
 
 def axe_source() -> str:
@@ -44,15 +53,22 @@ class Browser:
 
     def __init__(self, address: str, folder: Path, *flags: str) -> None:
         self._address = address
-        options = {"binary": CHROMIUM, "args": [*FLAGS, f"--user-data-dir={folder / 'profile'}", *flags],
-                   "prefs": {"download.default_directory": str(folder / "downloads")}}  # fmt: skip
+        options = {
+            "binary": CHROMIUM,
+            "args": [*FLAGS, f"--user-data-dir={folder / 'profile'}", *flags],
+            "prefs": {"download.default_directory": str(folder / "downloads")},
+        }
         wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
         self._session = ""
-        self._session = "/session/" + self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
+        self._session = (
+            "/session/" + self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
+        )
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         data = None if method == "GET" else json.dumps(body or {}).encode()
-        request = urllib.request.Request(self._address + self._session + path, data, {"Content-Type": "application/json"}, method=method)
+        request = urllib.request.Request(
+            self._address + self._session + path, data, {"Content-Type": "application/json"}, method=method
+        )
         with urllib.request.urlopen(request, timeout=90) as answer:
             return json.load(answer)["value"]
 
@@ -76,7 +92,9 @@ class Browser:
 
     def size(self, width: int, height: int) -> None:
         """The size of the page, as a device has it."""
-        self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.devtools(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
 
     def devtools(self, command: str, **parameters: Any) -> Any:
         """A command of Chromium's own protocol."""

@@ -35,7 +35,8 @@ UPSTREAM = {
 }
 NEWER = {
     "python/sglang/version.py": '__version__ = "0.5.23"\n',
-    "python/sglang/srt/pool.py": UPSTREAM["python/sglang/srt/pool.py"] + "\n    def reconcile(self):\n        self.slots = sorted(set(self.slots))\n",
+    "python/sglang/srt/pool.py": UPSTREAM["python/sglang/srt/pool.py"]
+    + "\n    def reconcile(self):\n        self.slots = sorted(set(self.slots))\n",
 }
 DECODE = "class BatchDecodeWrapper:\n    def plan(self, q, kv): ...\n"
 OLD_LOCK = "flashinfer-python==0.7.0\ntorch==2.13.0\nidna==3.1\n"
@@ -69,11 +70,20 @@ def make_fork(folder: Path) -> Fork:
     apply(stack, repository, "v0.5.23", branch="production")
     git(repository.path, "tag", "next", "production")
     write_files(folder, {"old.txt": OLD_LOCK, "new.txt": NEW_LOCK})
-    old = venv(folder / "old-env", {"flashinfer/__init__.py": "", "flashinfer/comm.py": "", "flashinfer/decode.py": DECODE}, flashinfer_python="0.7.0")
+    old = venv(
+        folder / "old-env",
+        {"flashinfer/__init__.py": "", "flashinfer/comm.py": "", "flashinfer/decode.py": DECODE},
+        flashinfer_python="0.7.0",
+    )
     new = venv(
-        folder / "new-env", {"flashinfer/__init__.py": "", "flashinfer/comm.py": "class PcieIpcTransport: ...\n", "flashinfer/decode.py": DECODE},
+        folder / "new-env",
+        {
+            "flashinfer/__init__.py": "",
+            "flashinfer/comm.py": "class PcieIpcTransport: ...\n",
+            "flashinfer/decode.py": DECODE,
+        },
         flashinfer_python="0.7.1",
-    )  # fmt: skip
+    )
     return Fork(repository, stack, old, new, (folder / "old.txt", folder / "new.txt"))
 
 
@@ -94,7 +104,14 @@ def earlier(fork: Fork) -> Asking:
 
 def facts_of(fork: Fork, **changes: object) -> Facts:
     """What a restart report on the fork gathers."""
-    wanted = {"at": "next", "since": "deployed", "python": fork.new_python, "launch": LAUNCH, "before": earlier(fork), "locks": fork.locks}
+    wanted = {
+        "at": "next",
+        "since": "deployed",
+        "python": fork.new_python,
+        "launch": LAUNCH,
+        "before": earlier(fork),
+        "locks": fork.locks,
+    }
     return gather(fork.stack, fork.repository, Wanted(**{**wanted, **changes}), load_probes(fork.stack.root))  # type: ignore[arg-type]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from stackctl.model.report import Finding, Report
+from stackctl.model.report import Finding, LedgerRow, Report
 from stackctl.model.verdict import Level, Verdict
 from stackctl.reports.github import render_github
 from tests.reports import hostile
@@ -53,3 +53,8 @@ def test_hostile_text_forges_nothing() -> None:
         assert set(properties) <= {"file", "line", "title"}
         assert all(char.isprintable() for char in data)
         assert not re.search(r"[:,]", "".join(properties.values()))
+
+
+def test_a_half_without_a_verdict_is_red_though_nothing_was_found():
+    report = Report("gate", ledger=(LedgerRow(Verdict.NOT_JUDGED, "a.py", "f"),))
+    assert commands(report) == [("error", {"title": "stackctl gate"}, "1 not judged")]

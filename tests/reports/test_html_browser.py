@@ -70,11 +70,22 @@ def test_ticks_survive_a_reload_and_two_peoples_merge(opened, page, tmp_path):
     opened.open(page)
     assert opened.run(TICKED) == {"added-1": "✓ Ada", "added-2": "✓ Ada"}
     key = opened.run("return document.body.dataset.key")
-    rows = [{"id": "added-2", "by": "Bob", "on": True, "at": "2026-10-15T10:00:00Z"}, {"id": "rollback-code", "by": "Bob", "on": True, "at": "2026-10-15T10:00:00Z"},
-            {"id": "added-1", "by": "Ada", "on": False, "at": "2001-01-01T00:00:00Z"},  # older than Ada's own
-            {"id": "__proto__", "by": "x", "on": True, "at": "z"}, {"id": "added-3", "by": "<img src=x onerror=alert(1)>", "on": True, "at": "2026"}, 7, None]  # fmt: skip
+    rows = [
+        {"id": "added-2", "by": "Bob", "on": True, "at": "2026-10-15T10:00:00Z"},
+        {"id": "rollback-code", "by": "Bob", "on": True, "at": "2026-10-15T10:00:00Z"},
+        {"id": "added-1", "by": "Ada", "on": False, "at": "2001-01-01T00:00:00Z"},  # older than Ada's own
+        {"id": "__proto__", "by": "x", "on": True, "at": "z"},
+        {"id": "added-3", "by": "<img src=x onerror=alert(1)>", "on": True, "at": "2026"},
+        7,
+        None,
+    ]
     _import(opened, tmp_path / "bob.json", {"kind": "stackctl-ticks", "schema": 1, "restart": key, "ticks": rows})
-    both = {"added-1": "✓ Ada", "added-2": "✓ Ada, Bob", "added-3": "✓ <img src=x onerror=alert(1)>", "rollback-code": "✓ Bob"}
+    both = {
+        "added-1": "✓ Ada",
+        "added-2": "✓ Ada, Bob",
+        "added-3": "✓ <img src=x onerror=alert(1)>",
+        "rollback-code": "✓ Bob",
+    }
     assert opened.run(TICKED) == both
     opened.open(page)
     assert opened.run(TICKED) == both
@@ -101,7 +112,9 @@ def test_ticks_are_exported(opened):
             break
         time.sleep(0.1)
     table = json.loads(found[0].read_text())
-    assert table["kind"] == "stackctl-ticks" and [(row["id"], row["by"], row["on"]) for row in table["ticks"]] == [("added-1", "Ada", True)]
+    assert table["kind"] == "stackctl-ticks" and [(row["id"], row["by"], row["on"]) for row in table["ticks"]] == [
+        ("added-1", "Ada", True)
+    ]
 
 
 def test_filters_and_keys(opened):

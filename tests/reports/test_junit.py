@@ -26,6 +26,7 @@ def test_a_case_for_each_half_and_finding() -> None:
         LedgerRow(Verdict.INTACT, "a.py", "f", 1, "201", "one"),
         LedgerRow(Verdict.LOST, "a.py", "g", 2, "201", "two"),
         LedgerRow(Verdict.LOST, "b.py", "h", 3, "201"),
+        LedgerRow(Verdict.NOT_JUDGED, "e.py", "m", 3, "201"),
     )
     findings = (
         Finding(Verdict.LOST, "gone", "a.py", 2, "g", "201", "two"),
@@ -38,12 +39,13 @@ def test_a_case_for_each_half_and_finding() -> None:
     assert tags == {
         "one intact": ["system-out"],
         "h lost": ["skipped"],
+        "m not-judged": ["error"],
         "two lost: gone": ["failure"],
         "k sibling: a twin": ["system-out"],
         "all not-judged: no base": ["error"],
         "d.py lost: known": ["system-out"],
     }
-    assert [found.get(key) for key in ("tests", "failures", "errors", "skipped")] == ["6", "1", "1", "1"]
+    assert [found.get(key) for key in ("tests", "failures", "errors", "skipped")] == ["7", "1", "2", "1"]
 
 
 def test_a_clean_run() -> None:

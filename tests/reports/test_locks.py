@@ -26,9 +26,13 @@ def test_formats(tmp_path):
     for name, text in (("freeze.txt", FREEZE), ("uv.lock", UV), ("pylock.toml", PYLOCK)):
         (tmp_path / name).write_text(text)
     assert read_lock(tmp_path / "freeze.txt") == {
-        "flashinfer-python": "0.7.1", "torch": "2.13.0+cu130", "sgl-kernel": "file:///wheels/sgl_kernel.whl",
-        "sglang": "git+https://example.invalid/sglang@0123", "requests": "2.32.0", "numpy": ">=2",
-    }  # fmt: skip
+        "flashinfer-python": "0.7.1",
+        "torch": "2.13.0+cu130",
+        "sgl-kernel": "file:///wheels/sgl_kernel.whl",
+        "sglang": "git+https://example.invalid/sglang@0123",
+        "requests": "2.32.0",
+        "numpy": ">=2",
+    }
     assert read_lock(tmp_path / "uv.lock") == {"flashinfer-python": "0.7.0", "here": "?"}
     assert read_lock(tmp_path / "pylock.toml") == {"torch": "2.13.0", "sglang": "0123"}
 

@@ -1,4 +1,4 @@
-"""The restart of the seed's commit: the report says each of its statements, derived from commits, manifests and probes."""
+"""The restart of the seed's commit: the report says each of its statements, all of them derived."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def fork(tmp_path_factory):
 def told(fork):
     """Every section of the report as {subject: what it says}."""
     report = report_of(facts_of(fork))
-    sections = {s["id"]: {item["subject"]: (item["tag"], *item["says"], item["command"]) for item in s["items"]} for s in report.summary["sections"]}
+    sections = {
+        s["id"]: {item["subject"]: (item["tag"], *item["says"], item["command"]) for item in s["items"]}
+        for s in report.summary["sections"]
+    }
     return report, sections
 
 
@@ -50,19 +53,37 @@ def test_the_entries_and_their_defaults_default_on_first(told):
     assert "sgl-project/sglang#39716" in by_number["201"][0]
     assert "default OFF, switch SGLANG_QSA_CACHE_SHARDS" in by_number["200"] and "#43527" in by_number["200"][0]
     assert "upstream adopted 2 of 2 halves: reconcile, old-helper (0.5.23)" in by_number["202"]
-    assert any(says.startswith("entry 156 ") and "is dropped for it: upstream's Pool.reconcile" in says for says in by_number["202"])
-    assert any(says.startswith("exclusive with entry 198 ") for says in by_number["203"]) and "default OFF, switch SGLANG_LOSSLESS_VERIFY" in by_number["203"]
+    assert any(
+        says.startswith("entry 156 ") and "is dropped for it: upstream's Pool.reconcile" in says
+        for says in by_number["202"]
+    )
+    assert (
+        any(says.startswith("exclusive with entry 198 ") for says in by_number["203"])
+        and "default OFF, switch SGLANG_LOSSLESS_VERIFY" in by_number["203"]
+    )
     assert "whole, 3 halves, tests only" in by_number["204"]
-    assert by_number["156"][1:3] == ("retired", "superseded by entry 202: upstream's Pool.reconcile does the same since 0.5.23")
+    assert by_number["156"][1:3] == (
+        "retired",
+        "superseded by entry 202: upstream's Pool.reconcile does the same since 0.5.23",
+    )
 
 
 def test_the_bump_is_resolved_and_wakes_three_entries(told):
     _, sections = told
     bump = sections["environment"]["flashinfer-python 0.7.0 → 0.7.1"]
-    assert bump[:4] == ("raised", "touches entries 162, 163, 164: active", "touches entry 165: put-off", "resolved: the environment has 0.7.1")
+    assert bump[:4] == (
+        "raised",
+        "touches entries 162, 163, 164: active",
+        "touches entry 165: put-off",
+        "resolved: the environment has 0.7.1",
+    )
     assert [subject[:3] for subject in sections["woken"]] == ["162", "163", "164"]
     for says in sections["woken"].values():
-        assert says[:3] == ("active", "ACTIVE from this restart on", "asked again after flashinfer-python 0.7.0 → 0.7.1")
+        assert says[:3] == (
+            "active",
+            "ACTIVE from this restart on",
+            "asked again after flashinfer-python 0.7.0 → 0.7.1",
+        )
         assert "history: INERT on 2026-10-09, 2026-10-14, which no longer holds" in says
     assert sections["inert"] == {}
 
@@ -72,13 +93,20 @@ def test_the_skip_holds_because_the_parameter_is_absent(told):
     ((subject, says),) = sections["put-off"].items()
     assert subject.startswith("165 ") and "#44115" in subject and says[0] == "put off again"
     assert "asked again after flashinfer-python 0.7.0 → 0.7.1" in says
-    assert any("plan() takes uniform_q_len (flashinfer.decode:BatchDecodeWrapper.plan at flashinfer/decode.py:2 takes no uniform_q_len)" in each for each in says)
+    assert any(
+        "plan() takes uniform_q_len (flashinfer.decode:BatchDecodeWrapper.plan at flashinfer/decode.py:2 takes no uniform_q_len)"
+        in each
+        for each in says
+    )
     assert "put off before: 2026-10-09, 2026-10-14" in says
 
 
 def test_what_to_watch_what_is_switched_and_the_way_back(fork, told):
     _, sections = told
-    assert sections["watch"]["p99 of /v1/models under long prompts"][:2] == ("new", "threshold: above 50 ms the loop is not free")
+    assert sections["watch"]["p99 of /v1/models under long prompts"][:2] == (
+        "new",
+        "threshold: above 50 ms the loop is not free",
+    )
     assert sections["watch"]["inter-token latency of all_reduce"][0] == "new"
     assert sections["switches"]["SGLANG_PREPROCESS_EXECUTOR"][1] == "set to on; default on; entry 201"
     assert sections["switches"]["SGLANG_REPLAYSSM"][1] == "not set; default off; entry 198"
@@ -92,7 +120,10 @@ def test_the_same_entries_are_inert_on_the_old_environment(fork):
     report = report_of(facts_of(fork, python=fork.old_python, before=None))
     sections = {s["id"]: s["items"] for s in report.summary["sections"]}
     assert [item["entry"] for item in sections["inert"]] == [162, 163, 164]
-    assert sections["inert"][0]["says"][:2] == ("INERT but correct", "wakes when this holds: FlashInfer 0.7.1 or later is installed; FlashInfer has a PCIe-IPC transport")
+    assert sections["inert"][0]["says"][:2] == (
+        "INERT but correct",
+        "wakes when this holds: FlashInfer 0.7.1 or later is installed; FlashInfer has a PCIe-IPC transport",
+    )
     assert "not yet: the environment has 0.7.0" in sections["environment"][0]["says"]
     assert {row.number: str(row.verdict) for row in report.entries}["162"] == "inert" and report.exit is Exit.CLEAN
 
@@ -100,7 +131,12 @@ def test_the_same_entries_are_inert_on_the_old_environment(fork):
 def test_a_broken_environment_is_not_judged(fork):
     report = report_of(facts_of(fork, python=fork.new_python.parent / "gone", before=None))
     assert report.exit is Exit.NOT_JUDGED
-    tags = {item["subject"][:3]: item["tag"] for s in report.summary["sections"] if s["id"] == "inert" for item in s["items"]}
+    tags = {
+        item["subject"][:3]: item["tag"]
+        for s in report.summary["sections"]
+        if s["id"] == "inert"
+        for item in s["items"]
+    }
     assert tags == {"162": "not-judged", "163": "not-judged", "164": "not-judged"}
 
 
@@ -114,11 +150,17 @@ def test_no_environment_no_locks(fork):
 def test_a_lost_half_is_an_open_finding(fork, tmp_path):
     folder = tmp_path / "work"
     git(fork.repository.path, "worktree", "add", "--quiet", "--detach", str(folder), "next")
-    commit_files(folder, {"python/sglang/srt/qsa_cache.py": "def build(size):\n    return QsaCache(size, shards=1)\n"}, "lost")
+    commit_files(
+        folder, {"python/sglang/srt/qsa_cache.py": "def build(size):\n    return QsaCache(size, shards=1)\n"}, "lost"
+    )
     git(folder, "tag", "broken")
     report = report_of(facts_of(fork, at="broken"))
     (finding,) = next(s["items"] for s in report.summary["sections"] if s["id"] == "findings")
-    assert finding["entry"] == 200 and finding["tag"] == "error" and "python/sglang/srt/qsa_cache.py:2 build" in finding["says"]
+    assert (
+        finding["entry"] == 200
+        and finding["tag"] == "error"
+        and "python/sglang/srt/qsa_cache.py:2 build" in finding["says"]
+    )
     assert report.exit is Exit.FINDINGS
     git(fork.repository.path, "worktree", "remove", "--force", str(folder))
 
@@ -147,7 +189,9 @@ def test_manifests_of_the_stacks_own_history_are_compared(fork, tmp_path):
     git(root, "init", "--quiet", "--initial-branch=main", ".")
     path = root / "entries/198-replayssm/entry.toml"
     now = path.read_text()
-    commit_files(root, {"entries/198-replayssm/entry.toml": now.replace('default = "off"', 'default = "on"')}, "deployed")
+    commit_files(
+        root, {"entries/198-replayssm/entry.toml": now.replace('default = "off"', 'default = "on"')}, "deployed"
+    )
     git(root, "tag", "deployed-stack")
     shutil.copytree(fork.stack.root, root, dirs_exist_ok=True)
     facts = facts_of(replace(fork, stack=load_stack(root)), stack_since="deployed-stack")
@@ -160,10 +204,32 @@ def test_the_command(fork, tmp_path):
     from stackctl.probes.asking import load_asking, save_asking
 
     save_asking(earlier(fork), tmp_path / "before.json")
-    words = ["--stack", str(fork.stack.root), "report", "restart", "--repo", str(fork.repository.path), "--at", "next", "--since", "deployed",
-             "--python", str(fork.new_python), "--launch", LAUNCH, "--probes-since", str(tmp_path / "before.json"), "--save-probes", str(tmp_path / "after.json"),
-             "--locks", *map(str, fork.locks)]  # fmt: skip
-    done = {form: CliRunner().invoke(cli, [*words, "--format", form], standalone_mode=False) for form in ("md", "json", "html")}
+    words = [
+        "--stack",
+        str(fork.stack.root),
+        "report",
+        "restart",
+        "--repo",
+        str(fork.repository.path),
+        "--at",
+        "next",
+        "--since",
+        "deployed",
+        "--python",
+        str(fork.new_python),
+        "--launch",
+        LAUNCH,
+        "--probes-since",
+        str(tmp_path / "before.json"),
+        "--save-probes",
+        str(tmp_path / "after.json"),
+        "--locks",
+        *map(str, fork.locks),
+    ]
+    done = {
+        form: CliRunner().invoke(cli, [*words, "--format", form], standalone_mode=False)
+        for form in ("md", "json", "html")
+    }
     assert all(each.exception is None and each.return_value == 0 for each in done.values()), done
     table = json.loads(done["json"].stdout)
     assert table["schema"] == 1 and table["command"] == "report restart" and table["ledger"]

@@ -1,0 +1,85 @@
+"""Export, and what changes the stack's own files."""
+
+from __future__ import annotations
+
+import pytest
+
+from stackctl.carry.apply import apply
+from stackctl.carry.records import difference, export, lay_out, refresh, remove, renumber, write_series
+from stackctl.model.errors import StackctlError
+from stackctl.plants.manifest import load_stack
+from tests.carry.fork import BASE, PACKAGE, imported, upstream
+from tests.support import commit_files, git
+
+
+def test_an_exported_series_applies_with_git_am(tmp_path):
+    repository = upstream(tmp_path / "up")
+    stack = imported(tmp_path / "stack", repository)
+    files = export(stack, repository, "v0.5.2")
+    assert files == export(stack, repository, "v0.5.2")
+    write_series(tmp_path / "out", files)
+    apply(stack, repository, "v0.5.2", branch="next")
+    git(repository.path, "checkout", "-q", "-b", "am", "v0.5.2")
+    git(repository.path, "am", "-q", *sorted(str(path) for path in (tmp_path / "out").glob("*.patch")))
+    assert git(repository.path, "rev-parse", "am^{tree}") == git(repository.path, "rev-parse", "next^{tree}")
+
+
+def test_export_then_import_gives_the_same_entries(tmp_path):
+    repository = upstream(tmp_path / "up")
+    stack = imported(tmp_path / "stack", repository)
+    write_series(tmp_path / "out", export(stack, repository, "v0.5.1"))
+    again = imported(tmp_path / "again", repository, tmp_path / "out")
+
+    def told(stack):
+        return [(e.number, e.slug, e.title, e.disposition, dict(e.decision), e.upstream, e.notes) for e in stack.entries]
+
+    assert told(again) == told(stack)
+    assert export(again, repository, "v0.5.1") == export(stack, repository, "v0.5.1")
+
+
+def test_an_export_into_a_folder_with_other_files_is_refused(tmp_path):
+    (tmp_path / "other").write_text("x")
+    with pytest.raises(StackctlError, match="other files"):
+        write_series(tmp_path, [])
+
+
+def test_diff_is_the_record_byte_for_byte(tmp_path):
+    stack = imported(tmp_path / "stack", upstream(tmp_path / "up"))
+    assert difference(stack.entries[0], stack) == (stack.root / "patches" / "0001-add-our-name.patch").read_bytes()
+
+
+def test_remove_takes_the_patch_along(tmp_path):
+    stack = imported(tmp_path / "stack", upstream(tmp_path / "up"))
+    assert remove(stack, 2) == ["entries/002-cap-in-doubles", "patches/0002-cap-in-doubles.patch"]
+    assert [entry.number for entry in load_stack(stack.root).entries] == [1, 3]
+
+
+def test_renumber_keeps_order_and_names(tmp_path):
+    stack = imported(tmp_path / "stack", upstream(tmp_path / "up"))
+    assert renumber(stack, {1: 10, 2: 20, 3: 30})[0] == "001-add-our-name -> 010-add-our-name"
+    assert [entry.number for entry in load_stack(stack.root).entries] == [10, 20, 30]
+    with pytest.raises(StackctlError, match="order"):
+        renumber(load_stack(stack.root), {10: 40})
+
+
+def test_refresh_records_an_edit_on_the_branch(tmp_path):
+    repository = upstream(tmp_path / "up")
+    stack = imported(tmp_path / "stack", repository)
+    apply(stack, repository, "v0.5.2", branch="next")
+    git(repository.path, "checkout", "-q", "next")
+    soft = f"{PACKAGE}/soft.py"
+    commit_files(repository.path, {soft: BASE[soft].replace("math.tanh(x)", "math.tanh(float(x))").replace("y * 2", "y * 3")}, "edit")
+    git(repository.path, "checkout", "-q", "main")
+    assert "002-cap-in-doubles" in refresh(stack, repository, "next", 2)
+    again = load_stack(stack.root)
+    assert {entry.plants[0].options["base"] for entry in again.entries} == {"v0.5.2"}
+    apply(again, repository, "v0.5.2", branch="fresh")
+    assert git(repository.path, "rev-parse", "fresh^{tree}") == git(repository.path, "rev-parse", "next^{tree}")
+    assert refresh(again, repository, "fresh", 2) == []
+
+
+def test_init_overwrites_nothing(tmp_path):
+    assert lay_out(tmp_path, "fork") == ["stack.toml", "entries/.gitkeep", "patches/.gitkeep", "checks/.gitkeep"]
+    assert load_stack(tmp_path).name == "fork"
+    with pytest.raises(StackctlError, match="already"):
+        lay_out(tmp_path, "fork")
