@@ -12,25 +12,27 @@ from stackctl.model.errors import StackctlError
 from stackctl.model.stack import Entry, Stack
 from stackctl.plants.view import View
 from stackctl.trees.git import Repository
-from stackctl.trees.release import release_of
+from stackctl.trees.release import Release, release_of
 from stackctl.trees.tree import GitTree
 
 _KIND = re.compile(r'^kind\s*=\s*"series"[^\n]*\n', re.MULTILINE)
 _DROPPED = re.compile(r"^dropped\s*=[^\n]*\n", re.MULTILINE)
 
 
-def carriers(stack: Stack, repository: Repository, onto: str) -> list[Carrier]:
+def carriers(stack: Stack, repository: Repository, onto: str, release: Release | None = None) -> list[Carrier]:
     """What carries each series of the stack (there is one for each base) onto a release."""
+    if not any(map(series_plant, stack.entries)):
+        return []
     tree = GitTree(repository, onto)
-    release = release_of(tree)
+    release = release or release_of(tree)
     view = View(tree, stack, release, View(tree, stack, release))
     bases = dict.fromkeys(plant.options["base"] for entry in stack.entries if (plant := series_plant(entry)))
     return [carrier for base in bases if (carrier := carrier_of(base, view))]
 
 
-def accept_units(stack: Stack, repository: Repository, onto: str, words: Sequence[str]) -> str:
+def accept_units(stack: Stack, repository: Repository, onto: str, words: Sequence[str], release: Release | None = None) -> str:
     """Write down that the units named stay out; says what was accepted. Raises StackctlError if there is no such unit."""
-    chosen = {number: names for carrier in carriers(stack, repository, onto) for number, names in carrier.chosen(words).items()}
+    chosen = {number: names for carrier in carriers(stack, repository, onto, release) for number, names in carrier.chosen(words).items()}
     if not chosen and list(words) != ["all-proven"]:
         raise StackctlError(f"no unit {', '.join(words)} waits for a decision", str(stack.root), "see the numbers: stackctl apply --dry-run")
     for number, names in chosen.items():

@@ -24,7 +24,7 @@ def audit_series(stack: Stack, repository: Repository, onto: str, run: Run) -> l
     present = {outcome.entry.number for outcome in run.outcomes}
     chosen = replace(stack, entries=tuple(entry for entry in stack.entries if entry.number in present))
     found: list[Finding] = []
-    for carrier in carriers(chosen, repository, onto):
+    for carrier in carriers(chosen, repository, onto, run.release):
         if carrier.fork.changes and carrier.base.commit != carrier.theirs.commit:
             found += _audited(carrier, repository, run)
     return found

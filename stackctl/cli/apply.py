@@ -49,7 +49,7 @@ def command(
     if accept:
         from stackctl.carry.accepting import accept_units
 
-        settings.say(accept_units(stack, repository, onto, accept))
+        settings.say(accept_units(stack, repository, onto, accept, release_of(GitTree(repository, onto), release)))
         stack = settings.stack()
     with status(settings, f"planting on {onto}"), Memo() as memo:
         run = carry.apply(

@@ -89,7 +89,7 @@ def open_environment(python: Path) -> Environment:
         return Environment(python, prefix, problem=f"there is no interpreter at {python}")
     if not python.exists():
         return Environment(python, prefix, problem=f"{python} points to {os.path.realpath(python)}, which is gone")
-    if not python.is_file():
+    if not python.is_file() or "py" not in python.name.lower():
         return Environment(python, prefix, problem=f"{python} is no interpreter")
     settings = _pyvenv(prefix)
     base = prefix if settings is not None else Path(os.path.realpath(python)).parent.parent

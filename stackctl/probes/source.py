@@ -71,7 +71,10 @@ class Sources:
     def module(self, name: str) -> Module:
         """A module by its dotted name."""
         if name not in self._modules:
-            path = self._path(name)
+            try:
+                path = self._path(name)
+            except NotThere:
+                return self._bound_module(name)
             try:
                 self._modules[name] = Module(name, path, ast.parse(path.read_bytes()))
             except OSError as error:
@@ -79,6 +82,16 @@ class Sources:
             except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
                 raise Unsure(f"{path} does not parse: {error}") from None
         return self._modules[name]
+
+    def _bound_module(self, name: str) -> Module:
+        """A module that another one hands out under a name of its own, as os does os.path. Raises NotThere."""
+        parent, _, leaf = name.rpartition(".")
+        if parent and bindings(self.module(parent).tree.body, leaf):
+            for found in self.member(Found(self.module(parent), None), leaf):
+                if found.node is None:
+                    return found.module
+            raise Unsure(f"{self.module(parent).short} makes {name} when it runs")
+        raise NotThere(f"there is no module {name}")
 
     def member(self, owner: Found, name: str, depth: int = 0) -> list[Found]:
         """What `name` is in a module or class, itself or inherited."""

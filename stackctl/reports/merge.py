@@ -109,6 +109,7 @@ def judge_merge(
         linted,
         _replanted(repository, merge, tip, stack),
         _own_paths(repository, merge, tip),
+        merge_markers(stack, repository, merge.commit, tip.commit),
     )
 
 
@@ -228,10 +229,14 @@ def merge_report(judged: Judged) -> Report:
         )
         for found, row in zip(judged.now.ledger, rows, strict=True)
     )
-    audited = _audited(judged)
+    markers = marker_findings(judged.markers) if judged.markers else []
+    known = {(finding.path, finding.line) for finding in markers}
+    audited = [
+        each for each in _audited(judged) if each.kind is not Verdict.MARKER or (each.path, each.line) not in known
+    ]
     settled = [(finding, why) for finding in audited if (why := _settled(judged, finding))]
     left = [finding for finding in audited if not _settled(judged, finding)]
-    findings = (*judged.now.findings, *left, *(judged.lint.findings() if judged.lint else ()))
+    findings = (*judged.now.findings, *left, *markers, *(judged.lint.findings() if judged.lint else ()))
     return Report(
         COMMAND,
         judged.now.entries,
@@ -301,6 +306,8 @@ def _summary(judged: Judged, rows: Sequence[Decision], findings: Sequence[Findin
         },
         "audits": audits,
         "lint": lint,
+        "markers": list(marker_rows(judged.markers)) if judged.markers else [],
+        "batches": judged.markers.batches() if judged.markers else [],
         "left": dict(Counter(str(finding.severity) for finding in findings)),
     }
 

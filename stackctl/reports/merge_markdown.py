@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 from stackctl.model.report import Finding, Report
 from stackctl.reports.markdown import escape
 from stackctl.reports.restart_markdown import code
+
+_MARKER = ("marker", "batch", "entries", "where", "what", "became", "decision")
+_MARKER_KEYS = ("id", "batch", "entries", "path", "text", "word", "decision")
 
 
 def render_merge_markdown(report: Report) -> str:
@@ -22,6 +26,13 @@ def render_merge_markdown(report: Report) -> str:
         "",
     ]
     lines += ["## Decisions", "", *_decisions(report)]
+    if summary["markers"]:
+        lines += [
+            "## Markers",
+            "",
+            *_table(_MARKER, (tuple(map(row.get, _MARKER_KEYS)) for row in summary["markers"])),
+            "",
+        ]
     if summary["settled"]:
         lines += [
             "## Settled",
@@ -46,6 +57,11 @@ def _sums(summary: Mapping[str, Any], repaired: bool) -> Iterator[str]:
     if summary["audits"]:
         left = sum(summary["left"].values())
         yield f"- findings: {len(summary['settled']) + left} = {len(summary['settled'])} settled + {left} left"
+    if summary["markers"]:
+        words = Counter(row["word"] for row in summary["markers"])
+        yield f"- markers: {len(summary['markers'])} = {' + '.join(f'{count} {word}' for word, count in words.items())}"
+        intact = [f"{row['batch'] or 'none'} {row['now']}" for row in summary["batches"] if row["intact"]]
+        yield f"- batches intact: {escape(', '.join(intact) or 'none')}"
     if lint := summary["lint"]:
         counts = "ours {}, theirs {}, merged {}".format(*lint["counts"]) if lint["counts"] else ""
         result = f"{lint['added']} added in {lint['touched']} touched files ({counts})"

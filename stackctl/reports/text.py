@@ -12,7 +12,7 @@ _COLUMNS = ("entry", "verdict", "disposition", "title", "missing")
 
 def render_text(report: Report) -> str:
     """Findings as `path:line: verdict message`, then the table of entries and one closing line."""
-    lines = [line for finding in report.findings for line in _finding(finding)]
+    lines = [_said(line) for finding in report.findings for line in _finding(finding)]
     if report.entries:
         rows = [(row.number, str(row.verdict), row.disposition, printable(row.title), printable(missing(row))) for row in report.entries]
         lines += _table([_COLUMNS, *rows])
@@ -23,6 +23,11 @@ def closing(report: Report) -> str:
     """The last line: what came of it all, and how many plants have which verdict."""
     plants = ", ".join(f"{count} {word}" for word, count in report.summary.get("plants", {}).items())
     return f"{report.command}: {headline(report)}{f' ({plants})' if plants else ''}"
+
+
+def _said(line: str) -> str:
+    """A line that a runner of GitHub's does not take for a command, which `::` at its start is."""
+    return line.replace("::", ": :", 1) if line.lstrip().startswith("::") else line
 
 
 def _finding(finding: Finding) -> Iterator[str]:

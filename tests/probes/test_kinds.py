@@ -30,6 +30,8 @@ REAL = [
     ("symbol", {"target": "click:Grupe"}, "not-judged"),  # click/__init__.py has a __getattr__
     ("symbol", {"target": "rich.console:Consul"}, "absent"),
     ("symbol", {"target": "click.nowhere:Group"}, "absent"),
+    ("parameter", {"target": "os.path:join", "parameter": "a"}, "present"),  # os hands out posixpath
+    ("symbol", {"target": "os.paths:join"}, "absent"),
     ("symbol", {"target": "nowhere:Group"}, "absent"),
     ("symbol", {"target": "libcst.native:parse_module"}, "not-judged"),  # compiled
     ("parameter", {"target": "rich.console:Console.print", "parameter": "soft_wrap"}, "present"),
@@ -166,7 +168,8 @@ def test_an_environment_that_is_not_there_is_not_judged(tmp_path):
     for child in (tmp_path / "bare" / LIBRARY).iterdir():
         child.unlink()
     (tmp_path / "bare" / LIBRARY).rmdir()
-    for python in (tmp_path / "nowhere" / "bin" / "python", dangling, bare):
+    (tmp_path / "ls").touch()
+    for python in (tmp_path / "nowhere" / "bin" / "python", dangling, bare, tmp_path / "ls"):
         for kind, options in INSTALLED.items():
             found = answer(python, kind, **options)
             assert found.told is Told.NOT_JUDGED and str(tmp_path) in found.evidence, (python, kind, found)

@@ -58,3 +58,11 @@ def test_hostile_text_forges_nothing() -> None:
 def test_a_half_without_a_verdict_is_red_though_nothing_was_found():
     report = Report("gate", ledger=(LedgerRow(Verdict.NOT_JUDGED, "a.py", "f"),))
     assert commands(report) == [("error", {"title": "stackctl gate"}, "1 not judged")]
+
+
+def test_plain_text_in_a_log_is_no_command_either():
+    """`stackctl verify` as text, in a step of somebody's workflow."""
+    from stackctl.reports.text import render_text
+
+    finding = Finding(Verdict.LOST, "m\n::error::x", "::add-mask::x", 1, "\n::error::y", evidence="::error::z", action="::error::w")
+    assert not [line for line in render_text(Report("gate", findings=(finding,))).splitlines() if line.lstrip().startswith("::")]

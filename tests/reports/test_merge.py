@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from markdown_it import MarkdownIt
 
 from stackctl.carry.apply import apply, replant
 from stackctl.census.lint import find_ruff, lint_merge
+from stackctl.census.markers import LEDGER, consume, find_markers, pattern_of
 from stackctl.cli.main import cli
 from stackctl.model.errors import StackctlError
 from stackctl.model.verdict import Exit, Verdict
@@ -213,6 +215,32 @@ def test_the_command(merged, tmp_path):
     assert {row["kind"] for row in table["ledger"]} == {"lost", "intact", "adopted"}
     done = CliRunner().invoke(cli, [*words, "--after", "v0.5.23"], standalone_mode=False)
     assert isinstance(done.exception, StackctlError) and "does not stand on the merge" in str(done.exception)
+
+
+def test_markers_are_told_with_their_decisions(merged, tmp_path):
+    """Three markers at the merge: one consumed by a decision, one gone without a word, one waiting; the counts add up."""
+    repository, stack = merged
+    shutil.copytree(stack.root, tmp_path / "stack")
+    own = load_stack(tmp_path / "stack")
+    folder = tmp_path / "work"
+    git(repository.path, "worktree", "add", "--quiet", "--detach", str(folder), "merge^1")
+    git(folder, "merge", "--quiet", "--no-commit", "-X", "theirs", "v0.5.23", check=False)
+    marks = "# MERGE-TODO B4 (1): fold the hook\n# MERGE-TODO B4 (2): the flag | <b>\n# MERGE-TODO B5 (1): later\n"
+    commit_files(folder, {"python/sglang/own.py": marks}, "merge with markers")
+    merge = git(folder, "rev-parse", "HEAD")
+    (marker, *_) = find_markers(GitTree(repository, merge), None, pattern_of(own))
+    consume(own.root / LEDGER, [marker], marker.id, "verified landed")
+    tip = commit_files(folder, {"python/sglang/own.py": "# MERGE-TODO B5 (1): later\n"}, "decided")
+    report = merge_report(judge_merge(own, repository, merge, tip, audit=False, lint=False))
+    text = render_merge_markdown(report)
+    assert "- markers: 3 = 1 consumed + 1 gone + 1 waits" in text and "- batches intact: B5 1" in text
+    assert [(row["word"], row["decision"]) for row in report.summary["markers"]][:2] == [
+        ("consumed", "verified landed"),
+        ("gone", "no decision is on record"),
+    ]
+    kinds = [(finding.kind, str(finding.severity)) for finding in report.findings if finding.kind is Verdict.MARKER]
+    assert kinds == [(Verdict.MARKER, "error"), (Verdict.MARKER, "warning")]
+    git(repository.path, "worktree", "remove", "--force", str(folder))
 
 
 def test_a_commit_that_is_no_merge(merged):
