@@ -19,6 +19,8 @@ from stackctl.model.verdict import Exit, Verdict
 from stackctl.plants.manifest import load_stack
 from stackctl.reports.merge import decisions, judge_merge, merge_report
 from stackctl.reports.merge_markdown import render_merge_markdown
+from stackctl.reports.restart import Wanted, gather
+from stackctl.reports.sections import changed_entries, sections
 from stackctl.trees.tree import GitTree
 from tests.census.merging import MemoryTree
 from tests.support import commit_files, git, repository_of, write_files
@@ -248,3 +250,12 @@ def test_a_commit_that_is_no_merge(merged):
     with pytest.raises(StackctlError, match="parents, not two"):
         judge_merge(stack, repository, "v0.5.23")
     assert Path(repository.path).is_dir()
+
+
+def test_the_restart_after_such_a_merge_names_what_upstream_adopted(merged):
+    repository, stack = merged
+    facts = gather(stack, repository, Wanted("repaired", "merge^1"), {})
+    assert changed_entries(facts) == {1: "changed", 2: "changed", 3: "adopted"}
+    items = {item.entry: item for section in sections(facts) if section.id == "entries" for item in section.items}
+    assert any(says.endswith(", as it was declared before") for says in items[1].says)
+    assert "upstream adopted 1 of 1 halves: fix (0.5.23)" in items[3].says
