@@ -30,11 +30,21 @@ def carriers(stack: Stack, repository: Repository, onto: str, release: Release |
     return [carrier for base in bases if (carrier := carrier_of(base, view))]
 
 
-def accept_units(stack: Stack, repository: Repository, onto: str, words: Sequence[str], release: Release | None = None) -> str:
+def accept_units(
+    stack: Stack, repository: Repository, onto: str, words: Sequence[str], release: Release | None = None
+) -> str:
     """Write down that the units named stay out; says what was accepted. Raises StackctlError if there is no such unit."""
-    chosen = {number: names for carrier in carriers(stack, repository, onto, release) for number, names in carrier.chosen(words).items()}
+    chosen = {
+        number: names
+        for carrier in carriers(stack, repository, onto, release)
+        for number, names in carrier.chosen(words).items()
+    }
     if not chosen and list(words) != ["all-proven"]:
-        raise StackctlError(f"no unit {', '.join(words)} waits for a decision", str(stack.root), "see the numbers: stackctl apply --dry-run")
+        raise StackctlError(
+            f"no unit {', '.join(words)} waits for a decision",
+            str(stack.root),
+            "see the numbers: stackctl apply --dry-run",
+        )
     for number, names in chosen.items():
         entry = stack.entry(number)
         assert entry is not None

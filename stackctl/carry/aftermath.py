@@ -16,7 +16,16 @@ from stackctl.trees.git import Repository
 from stackctl.trees.tree import GitTree, OverlayTree
 
 # What the ledger of the carry says itself, half by half.
-_TOLD = frozenset({Verdict.LOST, Verdict.ALTERED, Verdict.HOST_GONE, Verdict.RESURRECTED, Verdict.ADOPTED_IN_PART, Verdict.COMMENT_LOST})
+_TOLD = frozenset(
+    {
+        Verdict.LOST,
+        Verdict.ALTERED,
+        Verdict.HOST_GONE,
+        Verdict.RESURRECTED,
+        Verdict.ADOPTED_IN_PART,
+        Verdict.COMMENT_LOST,
+    }
+)
 
 
 def audit_series(stack: Stack, repository: Repository, onto: str, run: Run) -> list[Finding]:
@@ -35,13 +44,17 @@ def _audited(carrier: Carrier, repository: Repository, run: Run) -> list[Finding
     from stackctl.census.run import facts_cache
     from stackctl.census.sides import Sides
 
-    ours = OverlayTree(carrier.base, {path: state.data if state else None for path, state in carrier.fork.after(carrier.last).items()})
+    ours = OverlayTree(
+        carrier.base, {path: state.data if state else None for path, state in carrier.fork.after(carrier.last).items()}
+    )
     changes = {path: data for outcome in run.outcomes for path, data in outcome.changes.items()}
     merged = OverlayTree(GitTree(repository, run.start), changes)
     with facts_cache() as cache:
         report = Audit(Sides(carrier.base, ours, carrier.theirs, merged, cache)).run().report()
     told = _told(half for half in carrier.after(carrier.last).halves if half.state != "carried")
-    return [finding for finding in report.findings if not (finding.kind in _TOLD and (finding.path, finding.symbol) in told)]
+    return [
+        finding for finding in report.findings if not (finding.kind in _TOLD and (finding.path, finding.symbol) in told)
+    ]
 
 
 def _told(halves: Iterable[Half]) -> set[tuple[str, str]]:

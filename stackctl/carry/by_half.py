@@ -16,7 +16,7 @@ def carry_entries(entries: Sequence[Entry], view: View, judge: Judge) -> list[Ou
     """`plant_entries`; the outcome of a series' patch then has a plant and a judgement for each of its halves."""
     if not any(plant.kind == "series" for entry in entries for plant in entry.plants):
         return plant_entries(entries, view, judge)
-    from stackctl.carry.carrying import PARTIAL
+    from stackctl.carry.carrying import PARTIAL, save_carriers
 
     def lenient(entry: Entry, plant: Plant, view: View) -> Judgement:
         """What stands of a patch is planted although a part of it waits for a person."""
@@ -24,7 +24,9 @@ def carry_entries(entries: Sequence[Entry], view: View, judge: Judge) -> list[Ou
         waits = found.verdict is Verdict.UNDECIDED and found.evidence.startswith(PARTIAL)
         return replace(found, verdict=Verdict.INTACT) if waits and plant.kind == "series" else found
 
-    return [_by_half(outcome, view) for outcome in plant_entries(entries, view, lenient)]
+    outcomes = [_by_half(outcome, view) for outcome in plant_entries(entries, view, lenient)]
+    save_carriers()
+    return outcomes
 
 
 def _by_half(outcome: Outcome, view: View) -> Outcome:

@@ -10,17 +10,18 @@ from functools import cached_property
 
 from stackctl.carry.following import Follower
 from stackctl.carry.fork import Fork, Layer, State, build_fork
+from stackctl.carry.kept import Kept
 from stackctl.carry.merge3 import (
     ADOPTED,
     CARRIED,
     COMMENT,
     DROPPED,
     LEFT_OUT,
+    LOOK,
     PROPOSAL,
     PROVEN,
     Half,
     by_lines,
-    compose,
     text_halves,
 )
 from stackctl.carry.texts import line_hunks
@@ -46,12 +47,23 @@ def carrier_of(base: str, view: View) -> Carrier | None:
     if not isinstance(stock, GitTree) or not stock.repository.exists(base):
         return None
     entries = series_entries(view.stack, base)
-    key = (str(stock.repository.path), stock.repository.resolve(base), stock.commit, tuple((e.number, e.digest) for e in entries))
+    key = (
+        str(stock.repository.path),
+        stock.repository.resolve(base),
+        stock.commit,
+        tuple((e.number, e.digest) for e in entries),
+    )
     if key not in _carriers:
         while len(_carriers) >= _KEPT:
             _carriers.pop(next(iter(_carriers)))
         _carriers[key] = Carrier(stock.repository, base, stock, entries, view.stack)
     return _carriers[key]
+
+
+def save_carriers() -> None:
+    """Keep what was composed for the next run."""
+    for carrier in _carriers.values():
+        carrier.kept.save()
 
 
 def series_plant(entry: Entry) -> Plant | None:
@@ -61,7 +73,9 @@ def series_plant(entry: Entry) -> Plant | None:
 
 def series_entries(stack: Stack, base: str) -> list[Entry]:
     """The entries that are patches on one base and that are carried, in order."""
-    return [e for e in stack.entries if e.disposition not in IDLE and (p := series_plant(e)) and p.options["base"] == base]
+    return [
+        e for e in stack.entries if e.disposition not in IDLE and (p := series_plant(e)) and p.options["base"] == base
+    ]
 
 
 def layer_of(entry: Entry) -> Layer:
@@ -99,6 +113,11 @@ class Carrier:
         return GitTree(self.repository, self.base_name)
 
     @cached_property
+    def kept(self) -> Kept:
+        """What was composed before for the same series and releases."""
+        return Kept([self.base.commit, self.theirs.commit, [(entry.number, entry.digest) for entry in self.entries]])
+
+    @cached_property
     def fork(self) -> Fork:
         """The series on its base."""
         return build_fork(self.repository, self.base_name, [layer_of(entry) for entry in self.entries])
@@ -109,17 +128,36 @@ class Carrier:
         if self.base.commit == self.theirs.commit:
             return {}
         output = self.repository.run(
-            "diff-tree", "-r", "-z", "-M", "-l20000", "--diff-filter=R", "--name-status", self.base.commit, self.theirs.commit
+            "diff-tree",
+            "-r",
+            "-z",
+            "-M",
+            "-l20000",
+            "--diff-filter=R",
+            "--name-status",
+            self.base.commit,
+            self.theirs.commit,
         )
         fields = output.split(b"\0")
-        return {os.fsdecode(old): os.fsdecode(new) for _, old, new in zip(fields[::3], fields[1::3], fields[2::3], strict=False)}
+        return {
+            os.fsdecode(old): os.fsdecode(new)
+            for _, old, new in zip(fields[::3], fields[1::3], fields[2::3], strict=False)
+        }
 
     @cached_property
     def world(self) -> World:
         """Upstream's new tree, with the files that only the fork has, as modules."""
-        moved = {self._module(old): self._module(new) for old, new in self.renames.items() if old.endswith(".py") and new.endswith(".py")}
+        moved = {
+            self._module(old): self._module(new)
+            for old, new in self.renames.items()
+            if old.endswith(".py") and new.endswith(".py")
+        }
         prefix = f"{self.stack.source}/"
-        tops = frozenset(path[len(prefix) :].split("/")[0] for path in self.theirs.paths() if path.startswith(prefix) and "/" in path[len(prefix) :])
+        tops = frozenset(
+            path[len(prefix) :].split("/")[0]
+            for path in self.theirs.paths()
+            if path.startswith(prefix) and "/" in path[len(prefix) :]
+        )
         gone = {old: new for old, new in moved.items() if old and new and self._read_module(old) is None}
         return World(gone, self._read_module, self._had_module, tops)
 
@@ -199,15 +237,21 @@ class Carrier:
         if old is None:
             return self._added(target, state, new)
         if new is None:
-            return {}, _halves(old, state.data, LEFT_OUT, f"upstream no longer has {path}{self.follower.similar_file(path)}")
+            return {}, _halves(
+                old, state.data, LEFT_OUT, f"upstream no longer has {path}{self.follower.similar_file(path)}"
+            )
         mode = state.mode if state.mode != self.base.mode(path) else self.theirs.mode(target)
         if new == old:
             data, halves = self._rewritten(old, state.data), _halves(old, state.data, CARRIED, "")
-            return {target: State(mode, data)}, halves or (Half(CARRIED, (0, 0), (0, 0), text=f"mode {mode}", exact=True),)
+            return {target: State(mode, data)}, halves or (
+                Half(CARRIED, (0, 0), (0, 0), text=f"mode {mode}", exact=True),
+            )
         text, halves = self._text(target, old, state.data, new)
         return ({} if text == new and mode == self.theirs.mode(target) else {target: State(mode, text)}), halves
 
-    def _removed(self, target: str, old: bytes | None, new: bytes | None) -> tuple[dict[str, State | None], tuple[Half, ...]]:
+    def _removed(
+        self, target: str, old: bytes | None, new: bytes | None
+    ) -> tuple[dict[str, State | None], tuple[Half, ...]]:
         half = Half(CARRIED, (0, 0), (0, 0), text="the file is removed", how="three-way merge", exact=True)
         if new is None:
             return {}, (replace(half, state=ADOPTED, evidence="upstream removed it too"),)
@@ -243,9 +287,8 @@ class Carrier:
             texts = [each.decode("latin-1") for each in (old, ours, new)]
             made = by_lines(*texts)
             return made.text.encode("latin-1"), made.halves
-        merge = compose if target.endswith((".py", ".pyi")) else by_lines
         texts = [source.text for source in sources]
-        made = merge(*texts, self.world) if merge is compose else by_lines(*texts)
+        made = self.kept.compose(texts, self.world) if target.endswith((".py", ".pyi")) else by_lines(*texts)
         return sources[2].encode(made.text), made.halves
 
     # What a plant asks.
@@ -260,7 +303,13 @@ class Carrier:
             return Judgement(Verdict.NOT_DUE, "the entry is not carried")
         now, was, last = self.after(number), self.after(self.before(number)), self.after(self.last)
         for path in self._changed(number):
-            found = _missing(view, path, was.files.get(path, self._stock(path)), now.files.get(path, self._stock(path)), last.files.get(path, self._stock(path)))
+            found = _missing(
+                view,
+                path,
+                was.files.get(path, self._stock(path)),
+                now.files.get(path, self._stock(path)),
+                last.files.get(path, self._stock(path)),
+            )
             if found is not None:
                 return Judgement(Verdict.LOST, found[1], path, found[0])
         return self._whole(number)
@@ -273,7 +322,9 @@ class Carrier:
         if left:
             stands = any(half.state == CARRIED for half in halves)
             message = f"{len(left)} of {len(halves)} halves wait for a person: {left[0].evidence}"
-            return Judgement(Verdict.UNDECIDED, message, path, line, left[0].host, f"{PARTIAL if stands else ''}{left[0].text}")
+            return Judgement(
+                Verdict.UNDECIDED, message, path, line, left[0].host, f"{PARTIAL if stands else ''}{left[0].text}"
+            )
         if halves and all(half.state == ADOPTED for half in halves):
             return Judgement(Verdict.ADOPTED, "upstream has it", path, line, evidence=halves[0].evidence)
         return Judgement(Verdict.INTACT, path=path, line=line)
@@ -284,7 +335,11 @@ class Carrier:
     def _changed(self, number: int) -> list[str]:
         """The paths that differ between the results before and after an entry."""
         now, was = self.after(number).files, self.after(self.before(number)).files
-        return sorted(path for path in now.keys() | was.keys() if now.get(path, self._stock(path)) != was.get(path, self._stock(path)))
+        return sorted(
+            path
+            for path in now.keys() | was.keys()
+            if now.get(path, self._stock(path)) != was.get(path, self._stock(path))
+        )
 
     def plant(self, plant: Plant, entry: Entry, view: View) -> None:
         """Bring one entry's difference into a view, by the same merge where something else changed the file."""
@@ -315,8 +370,19 @@ class Carrier:
             if known[name]:
                 known[name] -= 1
             else:
-                if name not in final and not half.settled and half.path in self.after(self.last).files and (half.path, half.host) not in stuck:
-                    half = replace(half, state=CARRIED, how="carried with a later entry's edit of the same lines", evidence="", unit=0)
+                if (
+                    name not in final
+                    and not half.settled
+                    and half.path in self.after(self.last).files
+                    and (half.path, half.host) not in stuck
+                ):
+                    half = replace(
+                        half,
+                        state=CARRIED,
+                        how="carried with a later entry's edit of the same lines",
+                        evidence="",
+                        unit=0,
+                    )
                 found.append(self._decided(number, final.get(name, half)))
         return found
 
@@ -332,7 +398,13 @@ class Carrier:
         """A half that waits, as carried if a person has put its lines into the file meanwhile."""
         old = {new: old for old, new in self.renames.items()}.get(half.path, half.path)
         state = self.fork.after(number).get(old)
-        if half.settled or half.state == COMMENT or state is None or half.path not in self.theirs or not view.exists(half.path):
+        if (
+            half.settled
+            or half.state == COMMENT
+            or state is None
+            or half.path not in self.theirs
+            or not view.exists(half.path)
+        ):
             return half
         lines = Counter(line.strip() for line in state.data.split(b"\n")[slice(*half.rows)] if line.strip())
         missing = lines - (_lines(view.read(half.path)) - _lines(self.theirs.read(half.path)))
@@ -350,9 +422,13 @@ class Carrier:
             unit for unit in self.units
             if all(PROVEN in half.evidence for half in self.after(self.last).halves if (half.path, half.unit) == unit)
         }  # fmt: skip
-        wanted = {unit for unit, number in self.units.items() if str(number) in words} | (proven if "all-proven" in words else set())
+        wanted = {unit for unit, number in self.units.items() if str(number) in words} | (
+            proven if "all-proven" in words else set()
+        )
         found = {
-            entry.number: [half.name for half in self.halves(entry.number) if (half.path, half.unit) in wanted and not half.settled]
+            entry.number: [
+                half.name for half in self.halves(entry.number) if (half.path, half.unit) in wanted and not half.settled
+            ]
             for entry in self.entries
             if entry.number in self.fork.changes
         }
@@ -365,15 +441,23 @@ def rows(carrier: Carrier, entry: Entry, plant: Plant, view: View) -> Iterator[t
         half = carrier.by_hand(entry.number, half, view)
         unit = carrier.units.get((half.path, half.unit))
         message = f"unit {unit}: {half.evidence}" if unit and not half.settled else half.evidence or half.how
-        yield replace(plant, id=f"{plant.id}-{index}"), Judgement(
-            verdict_of(half), message, half.path, half.rows[0] + 1, half.host, f"{half.text} ({message})" if message else half.text
+        yield (
+            replace(plant, id=f"{plant.id}-{index}"),
+            Judgement(
+                verdict_of(half),
+                message,
+                half.path,
+                half.rows[0] + 1,
+                half.host,
+                f"{half.text} ({message})" if message else half.text,
+            ),
         )
 
 
 def verdict_of(half: Half) -> Verdict:
     """DESIGN's verdict for a half's state."""
-    if half.state == DROPPED:
-        return Verdict.NOT_DUE
+    if half.state in (DROPPED, LOOK):
+        return Verdict.NOT_DUE if half.state == DROPPED else Verdict.SIBLING
     if half.state == CARRIED:
         return Verdict.PLANTED if half.exact else Verdict.MOVED if "moved" in half.how else Verdict.RECONCILED
     if half.state in (PROPOSAL, LEFT_OUT):

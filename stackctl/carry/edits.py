@@ -67,9 +67,15 @@ class Difference:
         yield from self._imports(old, new, where)
         # What is spelt alike is alike: only the rest is worth a normal form.
         for rough in line_hunks([_spelt(self.base, node) for node in old], [_spelt(self.ours, node) for node in new]):
-            keys = [self.base.key(node) for node in old[rough.start : rough.end]], [self.ours.key(node) for node in new[rough.first : rough.last]]
+            keys = (
+                [self.base.key(node) for node in old[rough.start : rough.end]],
+                [self.ours.key(node) for node in new[rough.first : rough.last]],
+            )
             for hunk in line_hunks(*keys):
-                left, right = (rough.start + hunk.start, rough.start + hunk.end), (rough.first + hunk.first, rough.first + hunk.last)
+                left, right = (
+                    (rough.start + hunk.start, rough.start + hunk.end),
+                    (rough.first + hunk.first, rough.first + hunk.last),
+                )
                 yield from self._block(old, new, left, right, where)
 
     def _imports(self, old: list[ast.stmt], new: list[ast.stmt], where: Where) -> Iterator[Edit]:
@@ -77,15 +83,32 @@ class Difference:
         before, after = _import_names(old), _import_names(new)
         nested: set[str] = set()
         if before.keys() - after.keys():
-            nested = {line for top in new for node in ast.walk(top) if isinstance(node, IMPORTS) for line in import_lines(node)}
+            nested = {
+                line
+                for top in new
+                for node in ast.walk(top)
+                if isinstance(node, IMPORTS)
+                for line in import_lines(node)
+            }
         for name, node in after.items():
             if name not in before:
-                yield Edit("import", where, old.index(node) if node in old else 0, (), (node,), tuple(old), rows=self.ours.rows(node), name=name)
+                yield Edit(
+                    "import",
+                    where,
+                    old.index(node) if node in old else 0,
+                    (),
+                    (node,),
+                    tuple(old),
+                    rows=self.ours.rows(node),
+                    name=name,
+                )
         for name, node in before.items():
             if name not in after and name not in nested:
                 yield Edit("import", where, old.index(node), (node,), (), tuple(old), rows=(0, 0), name=name)
 
-    def _block(self, old: list[ast.stmt], new: list[ast.stmt], left: tuple[int, int], right: tuple[int, int], where: Where) -> Iterator[Edit]:
+    def _block(
+        self, old: list[ast.stmt], new: list[ast.stmt], left: tuple[int, int], right: tuple[int, int], where: Where
+    ) -> Iterator[Edit]:
         """One stretch of statements that differ: paired where they are the same ones edited, else in or out."""
         i, j = left[0], right[0]
         for b, o in [*self._pairs(old, new, left, right), (left[1], right[1])]:
@@ -94,7 +117,9 @@ class Difference:
                 yield from self._statement(old[b], new[o], where)
             i, j = b + 1, o + 1
 
-    def _pairs(self, old: list[ast.stmt], new: list[ast.stmt], left: tuple[int, int], right: tuple[int, int]) -> list[tuple[int, int]]:
+    def _pairs(
+        self, old: list[ast.stmt], new: list[ast.stmt], left: tuple[int, int], right: tuple[int, int]
+    ) -> list[tuple[int, int]]:
         pairs, start = [], right[0]
         for b in range(*left):
             if isinstance(old[b], IMPORTS):
@@ -113,14 +138,19 @@ class Difference:
             return False
         if isinstance(old, ast.If):
             mine = {self.base.key(each) for each in old.body}
-            return bool(mine & {self.ours.key(each) for each in new.body}) or len(set(_tests(self.base, old)) & set(_tests(self.ours, new))) > 0
+            return (
+                bool(mine & {self.ours.key(each) for each in new.body})
+                or len(set(_tests(self.base, old)) & set(_tests(self.ours, new))) > 0
+            )
         if isinstance(old, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             return False
         if isinstance(old, (*_LOOPS, ast.While, *_WITHS, ast.Try)):
             return bool({self.base.key(each) for each in old.body} & {self.ours.key(each) for each in new.body})
         return SequenceMatcher(None, self.base.key(old), self.ours.key(new), autojunk=False).quick_ratio() > _PAIR
 
-    def _run(self, old: list[ast.stmt], new: list[ast.stmt], left: tuple[int, int], right: tuple[int, int], where: Where) -> Iterator[Edit]:
+    def _run(
+        self, old: list[ast.stmt], new: list[ast.stmt], left: tuple[int, int], right: tuple[int, int], where: Where
+    ) -> Iterator[Edit]:
         """Statements that are in one side's list alone."""
         gone = [node for node in old[slice(*left)] if not isinstance(node, IMPORTS)]
         come = [node for node in new[slice(*right)] if not isinstance(node, IMPORTS)]
@@ -138,7 +168,9 @@ class Difference:
         """The lines of ours that hold new[right], the comments that stand above included."""
         return self.ours.lead(new, right[0]), self.ours.rows(new[right[1] - 1])[1]
 
-    def _wrap(self, old: list[ast.stmt], new: list[ast.stmt], left: tuple[int, int], right: tuple[int, int], where: Where) -> Edit | None:
+    def _wrap(
+        self, old: list[ast.stmt], new: list[ast.stmt], left: tuple[int, int], right: tuple[int, int], where: Where
+    ) -> Edit | None:
         """One compound statement of ours that holds a run of base's statements as they were, once."""
         come = list(range(*right))
         if len(come) != 1 or not list(bodies(new[come[0]])) or isinstance(new[come[0]], DEFINITIONS):
@@ -188,7 +220,9 @@ class Difference:
             yield from self._listed("base", [*old.bases, *old.keywords], [*new.bases, *new.keywords], old, where, old)
         else:
             yield from self._parameters(old, new, where)
-            if (old.returns is None) != (new.returns is None) or (old.returns and self.base.key(old.returns) != self.ours.key(new.returns)):
+            if (old.returns is None) != (new.returns is None) or (
+                old.returns and self.base.key(old.returns) != self.ours.key(new.returns)
+            ):
                 yield Edit("replace", where, 0, (old.returns or old,), (new.returns or new,), (), old, rows=_row(new))
         name = f"{where.host}.{old.name}" if where.host else old.name
         yield from self._bodies(old.body, new.body, Where(name))
@@ -212,8 +246,20 @@ class Difference:
             if name not in before:
                 near = next((n for n in reversed(names[:index]) if n in before), None)
                 follows = next((n for n in names[index + 1 :] if n in before), None)
-                yield Edit("parameter", where, 0, (), tuple(filter(None, (node, default))), (), old, rows=_row(node), name=f"{near or ''}|{follows or ''}|{name}")
-            elif self.base.key(before[name][0]) != self.ours.key(node) or (before[name][1] is None) != (default is None):
+                yield Edit(
+                    "parameter",
+                    where,
+                    0,
+                    (),
+                    tuple(filter(None, (node, default))),
+                    (),
+                    old,
+                    rows=_row(node),
+                    name=f"{near or ''}|{follows or ''}|{name}",
+                )
+            elif self.base.key(before[name][0]) != self.ours.key(node) or (before[name][1] is None) != (
+                default is None
+            ):
                 yield Edit("replace", where, 0, (before[name][0],), (node,), (), old, rows=_row(node))
             elif default is not None:
                 yield from self._expression(before[name][1], default, old, where)
@@ -280,7 +326,11 @@ class Difference:
     def _expression(self, old: ast.AST, new: ast.AST, statement: ast.stmt, where: Where) -> Iterator[Edit]:
         if self.base.key(old) == self.ours.key(new):
             return
-        if isinstance(old, ast.Call) and isinstance(new, ast.Call) and self.base.key(old.func) == self.ours.key(new.func):
+        if (
+            isinstance(old, ast.Call)
+            and isinstance(new, ast.Call)
+            and self.base.key(old.func) == self.ours.key(new.func)
+        ):
             yield from self._call(old, new, statement, where)
         elif isinstance(old, ast.BoolOp) and isinstance(new, ast.BoolOp) and type(old.op) is type(new.op):
             yield from self._listed("operand", old.values, new.values, statement, where, old)
@@ -293,7 +343,17 @@ class Difference:
         elif type(old) is type(new) and not isinstance(old, (ast.Constant, ast.Name)) and self._same_shape(old, new):
             yield from self._children(old, new, statement, where)
         else:
-            yield Edit("expression", where, 0, (old,), (new,), (), statement, rows=_row(new), name="wrap" if self._holds(new, old) else "")
+            yield Edit(
+                "expression",
+                where,
+                0,
+                (old,),
+                (new,),
+                (),
+                statement,
+                rows=_row(new),
+                name="wrap" if self._holds(new, old) else "",
+            )
 
     def _holds(self, new: ast.AST, old: ast.AST) -> bool:
         """Whether the new expression holds the old one, once."""
@@ -307,13 +367,21 @@ class Difference:
             if isinstance(one, list) and isinstance(two, list):
                 if len(one) != len(two) or not all(_comparable(*pair) for pair in zip(one, two, strict=True)):
                     return False
-            elif isinstance(one, ast.expr) != isinstance(two, ast.expr) or (not isinstance(one, ast.AST) and one != two) or isinstance(one, ast.AST) and not isinstance(one, ast.expr) and ast.dump(one) != ast.dump(two):
+            elif (
+                isinstance(one, ast.expr) != isinstance(two, ast.expr)
+                or (not isinstance(one, ast.AST) and one != two)
+                or isinstance(one, ast.AST)
+                and not isinstance(one, ast.expr)
+                and ast.dump(one) != ast.dump(two)
+            ):
                 return False
         return True
 
     def _children(self, old: ast.AST, new: ast.AST, statement: ast.stmt, where: Where) -> Iterator[Edit]:
         if not self._same_shape(old, new):
-            yield Edit("replace", where, 0, (old,), (new,), (), statement if old is not statement else None, rows=_row(new))
+            yield Edit(
+                "replace", where, 0, (old,), (new,), (), statement if old is not statement else None, rows=_row(new)
+            )
             return
         for field in old._fields:
             one, two = getattr(old, field, None), getattr(new, field, None)
@@ -338,7 +406,15 @@ class Difference:
             if name not in after:
                 yield Edit("keyword", where, 0, (old, node), (), (), statement, name=name)
 
-    def _listed(self, kind: str, old: Sequence[ast.AST], new: Sequence[ast.AST], statement: ast.stmt, where: Where, owner: ast.AST) -> Iterator[Edit]:
+    def _listed(
+        self,
+        kind: str,
+        old: Sequence[ast.AST],
+        new: Sequence[ast.AST],
+        statement: ast.stmt,
+        where: Where,
+        owner: ast.AST,
+    ) -> Iterator[Edit]:
         """Elements, operands or arguments put in, taken out, or edited in their place."""
         keys = [self.base.key(node) for node in old], [self.ours.key(node) for node in new]
         for hunk in line_hunks(*keys):
@@ -363,7 +439,18 @@ class Difference:
                 yield from self._expression(before[key][1], value, statement, where)
                 previous = before[key][1]
             else:
-                yield Edit("item", where, 0, (old,), tuple(filter(None, (name, value))), (), statement, (previous, None), rows=_row(value), name=key)
+                yield Edit(
+                    "item",
+                    where,
+                    0,
+                    (old,),
+                    tuple(filter(None, (name, value))),
+                    (),
+                    statement,
+                    (previous, None),
+                    rows=_row(value),
+                    name=key,
+                )
 
 
 def _spelt(text: Text, node: ast.stmt) -> str:
@@ -393,7 +480,9 @@ def import_lines(node: ast.stmt) -> list[str]:
     lines = []
     for alias in node.names:
         words = f"import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
-        lines.append(f"from {'.' * node.level}{node.module or ''} {words}" if isinstance(node, ast.ImportFrom) else words)
+        lines.append(
+            f"from {'.' * node.level}{node.module or ''} {words}" if isinstance(node, ast.ImportFrom) else words
+        )
     return lines
 
 
@@ -422,7 +511,11 @@ def _tests(text: Text, node: ast.If) -> list[str]:
 def branches(node: ast.If) -> list[ast.If]:
     """An if and the elifs that hang on it."""
     found = [node]
-    while len(found[-1].orelse) == 1 and isinstance(found[-1].orelse[0], ast.If) and found[-1].orelse[0].col_offset == node.col_offset:
+    while (
+        len(found[-1].orelse) == 1
+        and isinstance(found[-1].orelse[0], ast.If)
+        and found[-1].orelse[0].col_offset == node.col_offset
+    ):
         found.append(found[-1].orelse[0])
     return found
 
@@ -439,7 +532,9 @@ def parameters(arguments: ast.arguments) -> dict[str, tuple[ast.arg, ast.expr | 
     found = {node.arg: (node, default) for node, default in zip(plain, defaults, strict=True)}
     if arguments.vararg:
         found[f"*{arguments.vararg.arg}"] = (arguments.vararg, None)
-    found |= {node.arg: (node, default) for node, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)}
+    found |= {
+        node.arg: (node, default) for node, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    }
     if arguments.kwarg:
         found[f"**{arguments.kwarg.arg}"] = (arguments.kwarg, None)
     return found

@@ -41,7 +41,9 @@ class Follower:
         ]  # fmt: skip
         return dict(read_all(self.theirs, paths))
 
-    def follow(self, halves: Sequence[Half], files: dict[str, State | None], fork: Mapping[str, State | None]) -> list[Half]:
+    def follow(
+        self, halves: Sequence[Half], files: dict[str, State | None], fork: Mapping[str, State | None]
+    ) -> list[Half]:
         """The halves with those of moved hosts made in their new place; `files` is changed accordingly."""
         groups: dict[tuple[str, str], list[Half]] = defaultdict(list)
         for half in halves:
@@ -52,10 +54,16 @@ class Follower:
             state = fork[path]
             if state is not None and (made := self._follow(path, host, some, state, files)):
                 moved[path, host] = made
-        result = [half for half in halves if not (half.state == PROPOSAL and half.evidence.startswith(_GONE) and (half.path, half.host) in moved)]
+        result = [
+            half
+            for half in halves
+            if not (half.state == PROPOSAL and half.evidence.startswith(_GONE) and (half.path, half.host) in moved)
+        ]
         return [*result, *(half for some in moved.values() for half in some)]
 
-    def _follow(self, path: str, host: str, halves: Sequence[Half], state: State, files: dict[str, State | None]) -> list[Half] | None:
+    def _follow(
+        self, path: str, host: str, halves: Sequence[Half], state: State, files: dict[str, State | None]
+    ) -> list[Half] | None:
         try:
             base, ours = (Source.decode(each).text for each in (self.base.read(path), state.data))
             place = self._definition(Text(base), host) if host else self._value(Text(base), halves)
@@ -72,7 +80,16 @@ class Follower:
         except (Refused, SourceError):
             return None
         files[target] = State(now.mode, source.encode(text))
-        return [replace(half, path=target, host=name, how=f"its host moved from {path}, text unchanged; {half.how}", state=CARRIED) for half in made]
+        return [
+            replace(
+                half,
+                path=target,
+                host=name,
+                how=f"its host moved from {path}, text unchanged; {half.how}",
+                state=CARRIED,
+            )
+            for half in made
+        ]
 
     def _definition(self, base: Text, host: str) -> tuple[str, str] | None:
         """(path, name) of the only definition of the new release with the body that `host` had."""
@@ -98,7 +115,15 @@ class Follower:
         name, wanted, found = nodes[0].targets[0].id, ast.dump(nodes[0]), []
         for path in self._holding([f"{name} =".encode()]):
             text = self._text(path)
-            alike = [node for node in text.tree.body if isinstance(node, ast.Assign) and ast.dump(node.targets[0]) == ast.dump(nodes[0].targets[0])] if text else []
+            alike = (
+                [
+                    node
+                    for node in text.tree.body
+                    if isinstance(node, ast.Assign) and ast.dump(node.targets[0]) == ast.dump(nodes[0].targets[0])
+                ]
+                if text
+                else []
+            )
             found += [(path, "") for node in alike if ast.dump(node) == wanted]
         return found[0] if len(found) == 1 else None
 
@@ -134,5 +159,3 @@ def name_is_common(hits: int, names: int) -> bool:
 
 def _body(node: ast.AST) -> str:
     return "".join(ast.dump(each) for each in node.body)
-
-

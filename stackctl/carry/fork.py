@@ -94,7 +94,9 @@ def _outside(layer: Layer, known: set[str]) -> tuple[str, ...]:
         return ()
     made = {new for old, new in diffs_of(layer.data) if not old}
     edited = {old for old, _ in diffs_of(layer.data) if old}
-    return tuple(sorted(path for path in edited if path not in known and path not in made and path not in layer.leave_out))
+    return tuple(
+        sorted(path for path in edited if path not in known and path not in made and path not in layer.leave_out)
+    )
 
 
 def _put_on(scratch: Repository, layer: Layer) -> None:
@@ -121,4 +123,3 @@ def _changes(scratch: Repository, old: str, new: str) -> dict[str, State | None]
         entry = FileEntry(mode, blob)
         changes[os.fsdecode(name)] = None if entry.mode == "000000" else State(entry.mode, scratch.blob(entry.blob))
     return changes
-

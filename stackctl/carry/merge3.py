@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from stackctl.carry.edits import Difference, Edit, import_lines
+from stackctl.carry.edits import Difference, Edit, branches, import_lines, parameters
 from stackctl.carry.placing import BUILTINS, Adopted, Placer, Refused
 from stackctl.carry.renames import learnt, renamed
 from stackctl.carry.texts import DEFINITIONS, IMPORTS, Hunk, Text, line_hunks, only_comments, reindent, tokens
@@ -20,11 +20,27 @@ from stackctl.carry.world import World
 from stackctl.model.stack import digest
 from stackctl.trees.source import SourceError
 
-CARRIED, ADOPTED, PROPOSAL, LEFT_OUT, COMMENT, DROPPED = "carried", "adopted", "proposal", "left out", "comment lost", "dropped"
+CARRIED, ADOPTED, PROPOSAL, LEFT_OUT, COMMENT, DROPPED = (
+    "carried",
+    "adopted",
+    "proposal",
+    "left out",
+    "comment lost",
+    "dropped",
+)
+LOOK = "look"  # carried, and something about it that a person should look at
 PROVEN = "nothing there reads "  # in the evidence of what would be dead code in the new release
 _ROUNDS = 8
 _DEFINED = frozenset(DEFINITIONS)
-_TWIN = ("one name, two meanings", "upstream now binds", "both sides decide", "both sides put", "both sides give", "upstream has a branch")
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_TWIN = (
+    "one name, two meanings",
+    "upstream now binds",
+    "both sides decide",
+    "both sides put",
+    "both sides give",
+    "upstream has a branch",
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +62,7 @@ class Half:
     @property
     def settled(self) -> bool:
         """Whether no person is needed for it."""
-        return self.state in (CARRIED, ADOPTED, DROPPED)
+        return self.state in (CARRIED, ADOPTED, DROPPED, LOOK)
 
     @property
     def name(self) -> str:
@@ -79,7 +95,9 @@ class _Piece:
         return (*self.rows, *self.base_rows)
 
 
-def compose(base: str, ours: str, theirs: str, world: World | None = None, hosts: dict[str, str] | None = None) -> Composed:
+def compose(
+    base: str, ours: str, theirs: str, world: World | None = None, hosts: dict[str, str] | None = None
+) -> Composed:
     """Ours on theirs. `world` answers for the other files of upstream's tree; `hosts` follows moved definitions."""
     try:
         old, yours, mine = _parsed(base), _parsed(theirs), Text(ours)
@@ -115,7 +133,18 @@ def by_lines(base: str, ours: str, theirs: str) -> Composed:
         same = any((hunk.start, hunk.end, hunk.lines) == (o.start, o.end, o.lines) for o in right)
         state = CARRIED if hunk in clean else ADOPTED if same else LEFT_OUT
         why = "" if state is CARRIED else "upstream has the same lines" if same else "both sides edited these lines"
-        halves.append(Half(state, (hunk.first, hunk.last), (hunk.start, hunk.end), "", _shown(hunk.lines), "three-way merge", why, exact=True))
+        halves.append(
+            Half(
+                state,
+                (hunk.first, hunk.last),
+                (hunk.start, hunk.end),
+                "",
+                _shown(hunk.lines),
+                "three-way merge",
+                why,
+                exact=True,
+            )
+        )
     return Composed("".join(_laid(old, clean, yours, right)), tuple(halves))
 
 
@@ -131,7 +160,9 @@ def _laid(old: Sequence[str], hunks: Sequence[Hunk], target: Sequence[str], thei
 
 
 def _shown(lines: Sequence[str]) -> str:
-    return next((" ".join(line.split())[:100] for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
+    return next(
+        (" ".join(line.split())[:100] for line in lines if line.strip() and not line.lstrip().startswith("#")), ""
+    )
 
 
 class _Composer:
@@ -160,22 +191,83 @@ class _Composer:
         else:
             self._leave_all(pieces)
             pieces, text = self._round()
-        return Composed(text, tuple(self._halves([*pieces, *self._unread(pieces, text)])))
+        return Composed(text, tuple(self._halves([*pieces, *self._unread(pieces, text), *self._odd(pieces)])))
+
+    def _odd(self, pieces: Sequence[_Piece]) -> Iterator[_Piece]:
+        """What is carried faithfully and may yet be wrong: a branch whose siblings upstream changed, an operand that went along."""
+        lines = [line for hunk in self.left for line in (*hunk.lines, *self.base.lines[hunk.start : hunk.end])]
+        if not any("elif " in line or " or " in line or " and " in line for line in lines):
+            return
+        stands = [piece.rows for piece in pieces if piece.state == CARRIED]
+        edits = Difference(self.base, self.ours).edits()
+        for edit in edits:
+            if not edit.new or not any(_overlap(rows, edit.rows) for rows in stands):
+                continue
+            if why := self._changed_siblings(edit) or self._also_gone(edit, edits):
+                yield _Piece(edit.rows, _edit_rows(edit), edit.where.host, LOOK, "", why)
+
+    def _changed_siblings(self, edit: Edit) -> str:
+        """Words for a branch of ours in a chain of which upstream edited other branches."""
+        if edit.kind != "branch" or not edit.new or not isinstance(edit.statement, ast.If):
+            return ""
+        try:
+            chain = Placer(self.base, self.ours, self.theirs, {}, self.hosts).chain(edit.statement, edit.where.host)
+        except Refused:
+            return ""
+        theirs = {self.theirs.key(each.test): "".join(map(self.theirs.key, each.body)) for each in branches(chain)}
+        edited = [
+            each for each in branches(edit.statement)
+            if theirs.get(self.base.key(each.test), own := "".join(map(self.base.key, each.body))) != own
+        ]  # fmt: skip
+        new = self._new_parameters(edit) - {name for name, _ in _read_on(self.ours, *edit.rows)}
+        if len(edited) < 2 and not (edited and new):
+            return ""
+        words = f" and gave {edit.where.host} the parameter {', '.join(sorted(new))}" if new else ""
+        return f"upstream edited {len(edited)} of the branches beside this one{words}: ours may need the same"
+
+    def _new_parameters(self, edit: Edit) -> set[str]:
+        old, new = self.base.hosts.get(edit.where.host), self.theirs.hosts.get(edit.where.host)
+        if not isinstance(old, _FUNCTIONS) or not isinstance(new, _FUNCTIONS):
+            return set()
+        return set(parameters(new.args)) - set(parameters(old.args))
+
+    def _also_gone(self, edit: Edit, edits: Sequence[Edit]) -> str:
+        """Words for an edit that puts an operand in and takes another out: a stale patch does that unmeant."""
+        if edit.kind != "operand":
+            return ""
+        gone = [
+            node for each in edits if each.kind == "operand" and each.old[0] is edit.old[0] for node in each.old[1:]
+        ]
+        return f"ours also takes `{'`, `'.join(map(self.base.code, gone))}` out: was that meant?" if gone else ""
 
     def _unread(self, pieces: Sequence[_Piece], text: str) -> Iterator[_Piece]:
         """What no piece speaks of: a hunk of which no edit was found, a comment that did not come along."""
         known = {line.strip() for line in text.splitlines()}
         exact = {piece.rows for piece in pieces if piece.exact or piece.state in (COMMENT, LEFT_OUT)}
         for hunk in self.left:
-            if not any(_overlap(piece.rows, (hunk.first, hunk.last)) or _overlap(piece.base_rows, (hunk.start, hunk.end)) for piece in pieces):
+            if not any(
+                _overlap(piece.rows, (hunk.first, hunk.last)) or _overlap(piece.base_rows, (hunk.start, hunk.end))
+                for piece in pieces
+            ):
                 yield self._piece(hunk, PROPOSAL, "", "no edit that could be placed was found in these lines")
             elif (hunk.first, hunk.last) not in exact and all(
                 piece.state == CARRIED for piece in pieces if _overlap(piece.rows, (hunk.first, hunk.last))
             ):
                 for row in range(hunk.first, hunk.last):
                     line = self.ours.lines[row].strip()
-                    if line.startswith("#") and line not in known and line not in {each.strip() for each in self.base.lines}:
-                        yield _Piece((row, row + 1), (hunk.start, hunk.start), host_at(self.ours, row), COMMENT, "", f"our comment did not come along: {line[:80]}")
+                    if (
+                        line.startswith("#")
+                        and line not in known
+                        and line not in {each.strip() for each in self.base.lines}
+                    ):
+                        yield _Piece(
+                            (row, row + 1),
+                            (hunk.start, hunk.start),
+                            host_at(self.ours, row),
+                            COMMENT,
+                            "",
+                            f"our comment did not come along: {line[:80]}",
+                        )
                         break
 
     def _leave(self, piece: _Piece, why: str) -> None:
@@ -202,7 +294,11 @@ class _Composer:
         right = [other for other in self.right if other not in quiet]
         todo = [h for h in self.left if h not in same]
         mute = [h for h in todo if any(h.touches(o) for o in right) and self._is_comment(h)]
-        pieces += [self._piece(h, CARRIED, "only comments taken out on our side: upstream's text stands") for h in mute if not self._says(h)]
+        pieces += [
+            self._piece(h, CARRIED, "only comments taken out on our side: upstream's text stands")
+            for h in mute
+            if not self._says(h)
+        ]
         rest = [h for h in todo if h not in mute]
         dropped = [h for h in rest if self._why_out((h.first, h.last), (h.start, h.end))]
         exact = [h for h in rest if h not in dropped and not any(h.touches(o) for o in right)]
@@ -250,7 +346,11 @@ class _Composer:
             old = "".join(_laid(self.base.lines, [*kept, *same], self.base.lines, []))
             new = "".join(_laid(self.base.lines, kept, self._target_lines(right), right))
             try:
-                return kept, self.ours if old == self.ours.text else self.base if old == self.base.text else Text(old), Text(new)
+                return (
+                    kept,
+                    self.ours if old == self.ours.text else self.base if old == self.base.text else Text(old),
+                    Text(new),
+                )
             except SourceError:
                 kept = self._apart(kept, right) if not attempt else []
         return [], self.base, Text("".join(self._target_lines(right)))
@@ -334,7 +434,15 @@ class _Composer:
         return row
 
     def _piece(self, hunk: Hunk, state: str, how: str, evidence: str = "", exact: bool = False) -> _Piece:
-        return _Piece((hunk.first, hunk.last), (hunk.start, hunk.end), host_at(self.ours, hunk.first), state, how, evidence or (how if state is ADOPTED else ""), exact)
+        return _Piece(
+            (hunk.first, hunk.last),
+            (hunk.start, hunk.end),
+            host_at(self.ours, hunk.first),
+            state,
+            how,
+            evidence or (how if state is ADOPTED else ""),
+            exact,
+        )
 
     def _edited(self, edit: Edit, state: str, how: str, evidence: str, base_rows: tuple[int, int]) -> _Piece:
         return _Piece(edit.rows, base_rows, edit.where.host, state, how, evidence)
@@ -346,7 +454,12 @@ class _Composer:
         found = self._rivals(pieces)
         failed = [piece for piece in pieces if piece.state in (PROPOSAL, LEFT_OUT)]
         if failed:
-            found += self._readers(pieces, failed) + self._orphans(pieces, failed) + self._feature(pieces, failed) + self._removals(pieces, failed)
+            found += (
+                self._readers(pieces, failed)
+                + self._orphans(pieces, failed)
+                + self._feature(pieces, failed)
+                + self._removals(pieces, failed)
+            )
         return found or self._unresolved(pieces, text)
 
     def _rivals(self, pieces: Sequence[_Piece]) -> list[tuple[_Piece, str]]:
@@ -359,7 +472,12 @@ class _Composer:
                 if name.startswith("="):
                     continue
                 there = self.theirs.hosts.get(self.hosts.get(host, host))
-                if there is not None and host in self.base.hosts and name in _own_names(there) and name not in _own_names(self.base.hosts[host]):
+                if (
+                    there is not None
+                    and host in self.base.hosts
+                    and name in _own_names(there)
+                    and name not in _own_names(self.base.hosts[host])
+                ):
                     found.append((piece, f"upstream now binds {name} in {host or 'this module'} too"))
                     break
         return found
@@ -369,7 +487,11 @@ class _Composer:
         found = set()
         for name, host in _bound_on(self.ours, *piece.rows):
             old = self.base.hosts.get(host)
-            known = name in _parameters_of(self.base) if name.startswith("=") else old is not None and name in _own_names(old)
+            known = (
+                name in _parameters_of(self.base)
+                if name.startswith("=")
+                else old is not None and name in _own_names(old)
+            )
             if not known:
                 found.add((name, host))
         return found
@@ -393,7 +515,12 @@ class _Composer:
                     names |= words[piece.key]
                     grown = True
                     if piece.state is CARRIED:
-                        found.append((piece, f"upstream made this too ({seeds[0].evidence}), and {', '.join(sorted(words[piece.key] & names)[:3])} is part of ours"))
+                        found.append(
+                            (
+                                piece,
+                                f"upstream made this too ({seeds[0].evidence}), and {', '.join(sorted(words[piece.key] & names)[:3])} is part of ours",
+                            )
+                        )
         return found
 
     def _own_words(self, piece: _Piece, old: set[str]) -> set[str]:
@@ -435,7 +562,12 @@ class _Composer:
             pairs = {pair for pair in pairs if not pair[0].startswith("=")}
             if not pairs or any(isinstance(node, DEFINITIONS) for node in _starting_on(self.ours, *piece.rows)):
                 continue
-            rows = [row for name, host in pairs for row in _reading_rows(self.ours, name, host) if not piece.rows[0] <= row < piece.rows[1]]
+            rows = [
+                row
+                for name, host in pairs
+                for row in _reading_rows(self.ours, name, host)
+                if not piece.rows[0] <= row < piece.rows[1]
+            ]
             if rows and all(row in lost for row in rows):
                 found.append((piece, f"only what is left out reads {', '.join(sorted(name for name, _ in pairs))}"))
         return found
@@ -456,7 +588,13 @@ class _Composer:
                 continue
             had_before = {name for name, _ in _read_on(self.base, *piece.base_rows)}
             for name, host in _read_on(self.ours, *piece.rows):
-                if name in had_before or name.startswith(("self.", "=")) or name in known or name in BUILTINS or name not in had:
+                if (
+                    name in had_before
+                    or name.startswith(("self.", "="))
+                    or name in known
+                    or name in BUILTINS
+                    or name not in had
+                ):
                     continue
                 node = result.hosts.get(self.hosts.get(host, host))
                 if node is None or name not in _visible(result, self.hosts.get(host, host)):
@@ -481,7 +619,17 @@ class _Composer:
         for piece in sorted(pieces, key=lambda each: (each.rows, each.base_rows)):
             shown = _shown(self.ours.lines[slice(*piece.rows)]) or _shown(self.base.lines[slice(*piece.base_rows)])
             unit = 0 if piece.state not in (PROPOSAL, LEFT_OUT) else units.of(piece.host.partition(".")[0])
-            yield Half(piece.state, piece.rows, piece.base_rows, piece.host, shown, piece.how, piece.evidence, exact=piece.exact, unit=unit)
+            yield Half(
+                piece.state,
+                piece.rows,
+                piece.base_rows,
+                piece.host,
+                shown,
+                piece.how,
+                piece.evidence,
+                exact=piece.exact,
+                unit=unit,
+            )
 
 
 class _Units:
@@ -565,7 +713,13 @@ def _other_names(child: ast.AST, host: str) -> Iterator[tuple[int, str, str, boo
         yield child.lineno - 1, child.arg, host, True
         yield child.lineno - 1, f"={child.arg}@{host.rpartition('.')[2]}", "", True
     elif isinstance(child, ast.Call) and child.keywords:
-        callee = child.func.attr if isinstance(child.func, ast.Attribute) else child.func.id if isinstance(child.func, ast.Name) else ""
+        callee = (
+            child.func.attr
+            if isinstance(child.func, ast.Attribute)
+            else child.func.id
+            if isinstance(child.func, ast.Name)
+            else ""
+        )
         for keyword in child.keywords:
             yield keyword.value.lineno - 1, f"={keyword.arg}@{callee}", "", False
     elif isinstance(child, ast.ExceptHandler) and child.name:
@@ -588,7 +742,9 @@ def _parameters_of(text: Text) -> set[str]:
     """Every parameter of a module's functions as "=name@function"."""
     kept = text.__dict__.get("_parameters_of")
     if kept is None:
-        kept = text.__dict__["_parameters_of"] = {name for _, name, _, bound in _named(text) if bound and name.startswith("=")}
+        kept = text.__dict__["_parameters_of"] = {
+            name for _, name, _, bound in _named(text) if bound and name.startswith("=")
+        }
     return kept
 
 
@@ -603,7 +759,9 @@ def _own_names(node: ast.AST) -> set[str]:
     """The names that a host binds itself, as locals, parameters, or self's attributes."""
     kept = node.__dict__.get("_own_names")
     if kept is None:
-        kept = node.__dict__["_own_names"] = {name for _, name, host, bound in _walk_names(node, "") if bound and not host and not name.startswith("=")}
+        kept = node.__dict__["_own_names"] = {
+            name for _, name, host, bound in _walk_names(node, "") if bound and not host and not name.startswith("=")
+        }
     return kept
 
 
@@ -621,8 +779,9 @@ def _visible(text: Text, host: str) -> set[str]:
     return names
 
 
-
-def follow(base: str, ours: str, target: str, hosts: dict[str, str], rows: Sequence[tuple[tuple[int, int], tuple[int, int]]]) -> tuple[str, tuple[Half, ...]]:
+def follow(
+    base: str, ours: str, target: str, hosts: dict[str, str], rows: Sequence[tuple[tuple[int, int], tuple[int, int]]]
+) -> tuple[str, tuple[Half, ...]]:
     """Our edits of one moved definition (or module-level value) made where it stands now, all or none.
 
     `hosts` maps its old name to the new one; `rows` are the (ours, base) rows of the halves to make.
@@ -665,6 +824,15 @@ def text_halves(base: str, ours: str, state: str, evidence: str, how: str = "thr
     """Every line hunk of ours as a half in one state."""
     old, mine = base.splitlines(keepends=True), ours.splitlines(keepends=True)
     return tuple(
-        Half(state, (h.first, h.last), (h.start, h.end), "", _shown(h.lines) or _shown(old[h.start : h.end]), how, evidence, exact=True)
+        Half(
+            state,
+            (h.first, h.last),
+            (h.start, h.end),
+            "",
+            _shown(h.lines) or _shown(old[h.start : h.end]),
+            how,
+            evidence,
+            exact=True,
+        )
         for h in line_hunks(old, mine)
     )

@@ -64,10 +64,17 @@ class Spot:
 class Placer:
     """Upstream's text of one module, and our edits made in it one by one."""
 
-    def __init__(self, base: Text, ours: Text, target: str, partners: dict[int, ast.stmt], hosts: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        base: Text,
+        ours: Text,
+        target: str | Text,
+        partners: dict[int, ast.stmt],
+        hosts: dict[str, str] | None = None,
+    ) -> None:
         self.base = base
         self.ours = ours
-        self.target = Text(target)
+        self.target = Text(target) if isinstance(target, str) else target
         self.upstream = self.target  # as it was before the first edit
         self.partners = partners
         self.hosts = hosts or {}
@@ -110,9 +117,13 @@ class Placer:
             if not new:
                 continue
             if len(old) != len(new):
-                raise Refused(f"{len(new)} statements like line {node.lineno} of the base in {host or 'the module'}, {len(old)} expected")
+                raise Refused(
+                    f"{len(new)} statements like line {node.lineno} of the base in {host or 'the module'}, {len(old)} expected"
+                )
             return Spot(*new[[each is node for each in old].index(True)], same)
-        raise Refused(f"upstream no longer has the statement at line {node.lineno} of the base in {host or 'the module'}")
+        raise Refused(
+            f"upstream no longer has the statement at line {node.lineno} of the base in {host or 'the module'}"
+        )
 
     def _likeness(self, node: ast.stmt) -> tuple[str, ...]:
         """What an if, try or with is known by when its header was edited: what it holds first."""
@@ -126,13 +137,20 @@ class Placer:
         """The list of statements in upstream's text that an edit's list of the base is now."""
         if where.owner is None:
             return self.host(where.host).body
-        node = self.chain(where.owner, where.host) if isinstance(where.owner, ast.If) else self.locate(where.owner, where.host).node
+        node = (
+            self.chain(where.owner, where.host)
+            if isinstance(where.owner, ast.If)
+            else self.locate(where.owner, where.host).node
+        )
         if where.part == "else":
             found = branches(node)[-1].orelse
         elif where.part.startswith("if "):
             found = next((each.body for each in branches(node) if f"if {self.target.key(each.test)}" == where.part), [])
         elif where.part.startswith("except"):
-            found = next((each.body for each in getattr(node, "handlers", []) if handler_name(self.target, each) == where.part), [])
+            found = next(
+                (each.body for each in getattr(node, "handlers", []) if handler_name(self.target, each) == where.part),
+                [],
+            )
         else:
             found = getattr(node, where.part, [])
         if not found:
@@ -142,7 +160,11 @@ class Placer:
     def chain(self, node: ast.If, host: str) -> ast.If:
         """The if chain of upstream's text that shares a test with one of the base."""
         tests = {self.base.key(each.test) for each in branches(node)}
-        tops = [t for body, index in below(self.host(host)) if isinstance(t := body[index], ast.If) and not _is_elif(t, self.target)]
+        tops = [
+            t
+            for body, index in below(self.host(host))
+            if isinstance(t := body[index], ast.If) and not _is_elif(t, self.target)
+        ]
         old = [
             t for body, index in below(self.base.hosts[host])
             if isinstance(t := body[index], ast.If) and not _is_elif(t, self.base) and tests & {self.base.key(e.test) for e in branches(t)}
@@ -151,7 +173,9 @@ class Placer:
         if len(found) == len(old) and node in old:
             return found[old.index(node)]
         if found:
-            raise Refused(f"{len(found)} if chains share a test with the one at line {node.lineno} of the base, {len(old)} expected")
+            raise Refused(
+                f"{len(found)} if chains share a test with the one at line {node.lineno} of the base, {len(old)} expected"
+            )
         spot = self.locate(node, host)
         assert isinstance(spot.node, ast.If)
         return spot.node
@@ -174,7 +198,11 @@ class Placer:
         old = [each for each in _header_nodes(edit.statement) if key(self.base, each) == wanted]
         new = [each for each in _header_nodes(spot.node) if key(self.target, each) == wanted]
         if len(old) != len(new) or not new:
-            raise Refused(f"both sides edited `{_short(self.base.code(node))}`" if not new else f"{len(new)} candidates, {len(old)} expected")
+            raise Refused(
+                f"both sides edited `{_short(self.base.code(node))}`"
+                if not new
+                else f"{len(new)} candidates, {len(old)} expected"
+            )
         return new[[each is node for each in old].index(True)]
 
     # Statements.
@@ -208,7 +236,9 @@ class Placer:
                 return Spot(body, index, False)
         raise Refused(f"{name} moved")
 
-    def _gap(self, edit: Edit, before: Spot | Refused | None, after: Spot | Refused | None, free: bool) -> tuple[list[ast.stmt], int]:
+    def _gap(
+        self, edit: Edit, before: Spot | Refused | None, after: Spot | Refused | None, free: bool
+    ) -> tuple[list[ast.stmt], int]:
         """The list and the index to insert at: after what upstream put there, before the shared next statement."""
         if isinstance(before, Refused) and before.gone:
             raise before
@@ -230,7 +260,9 @@ class Placer:
     def _order(self, edit: Edit, body: list[ast.stmt], first: int, last: int, free: bool) -> str:
         """Whether ours may stand after what upstream put between; how it was composed."""
         known = {self.base.key(each) for each in edit.body}
-        between = [each for each in body[first:last] if self.target.key(each) not in known and not isinstance(each, IMPORTS)]
+        between = [
+            each for each in body[first:last] if self.target.key(each) not in known and not isinstance(each, IMPORTS)
+        ]
         if not between or free:
             return "sibling union" if between else "placed between the same neighbours"
         tests = {self.target.key(each.test) for each in between if isinstance(each, ast.If)}
@@ -238,7 +270,9 @@ class Placer:
             raise Refused("both sides put a branch with the same test here")
         mine, yours = names_of(edit.new), names_of(between)
         if mine[1] & (yours[0] | yours[1]) or yours[1] & mine[0]:
-            raise Refused(f"it and what upstream put there use the same names: {', '.join(sorted((mine[1] & (yours[0] | yours[1])) | (yours[1] & mine[0])))}")
+            raise Refused(
+                f"it and what upstream put there use the same names: {', '.join(sorted((mine[1] & (yours[0] | yours[1])) | (yours[1] & mine[0])))}"
+            )
         if _exits(between) and (not _exits(edit.new) or self._neighbours_edited(edit)):
             raise Refused("upstream put an early exit before it: the order is a decision")
         return "sibling union, upstream's first"
@@ -307,7 +341,9 @@ class Placer:
     def _run_rows(self, spots: Sequence[Spot]) -> tuple[int, int]:
         """The lines of some statements that follow each other in one list."""
         indexes = [spot.index for spot in spots]
-        if any(spot.body is not spots[0].body for spot in spots) or indexes != list(range(indexes[0], indexes[0] + len(indexes))):
+        if any(spot.body is not spots[0].body for spot in spots) or indexes != list(
+            range(indexes[0], indexes[0] + len(indexes))
+        ):
             raise Refused("upstream put something between them")
         return self.target.rows(spots[0].node)[0], self.target.rows(spots[-1].node)[1]
 
@@ -350,7 +386,9 @@ class Placer:
     def _wrap(self, edit: Edit) -> tuple[str, str]:
         spots = [self._wrapped(node, edit) for node in edit.old]
         if spots[0].body is not self.body_of(edit.where):
-            raise Refused("upstream put a condition of its own around what ours wraps: which one is outside is a decision")
+            raise Refused(
+                "upstream put a condition of its own around what ours wraps: which one is outside is a decision"
+            )
         rows = self._run_rows(spots)
         first, last = edit.rows
         if not all(spot.same for spot in spots):
@@ -363,7 +401,9 @@ class Placer:
         inner = reindent(inner, here, here + hole_indent[len(outer) :])
         head = reindent("".join(self.ours.lines[first : edit.hole[0]]), outer, here)
         tail = reindent("".join(self.ours.lines[edit.hole[1] : last]), outer, here)
-        return self.target.with_lines(*rows, head + inner + tail), "ours wraps the one statement, upstream's text inside"
+        return self.target.with_lines(
+            *rows, head + inner + tail
+        ), "ours wraps the one statement, upstream's text inside"
 
     def _wrapped(self, node: ast.AST, edit: Edit) -> Spot:
         return self.locate(node, edit.where.host)  # type: ignore[arg-type]
@@ -371,7 +411,9 @@ class Placer:
     def _refuse_lazy(self, spots: Sequence[Spot], edit: Edit) -> None:
         """A try around an import whose module changed may never fire."""
         if any(isinstance(spot.node, IMPORTS) for spot in spots) or any(isinstance(node, IMPORTS) for node in edit.old):
-            raise Refused("the import that ours wraps changed: its new module may import lazily, and the except never fire")
+            raise Refused(
+                "the import that ours wraps changed: its new module may import lazily, and the except never fire"
+            )
 
     def _refuse_grown(self, spots: Sequence[Spot]) -> None:
         """What upstream put right after and that uses what is wrapped would stand outside."""
@@ -380,7 +422,9 @@ class Placer:
         bound = names_of([spot.node for spot in spots])[1]
         new = [node for node in rest if self.target.key(node) not in known]
         if bound & names_of(new)[0]:
-            raise Refused("what ours wraps grew: upstream's new statements use it, and how far the wrapper reaches is a decision")
+            raise Refused(
+                "what ours wraps grew: upstream's new statements use it, and how far the wrapper reaches is a decision"
+            )
 
     # Branches.
 
@@ -408,7 +452,9 @@ class Placer:
             at = len(chain) if not following else tests.index(previous) + 1
         if not at:
             raise Refused("upstream made another branch the first: the order of tests is a decision")
-        lines = reindent("".join(self.ours.lines[slice(*edit.rows)]), _indent_of(self.ours, branch), self.target.indent(chain[0]))
+        lines = reindent(
+            "".join(self.ours.lines[slice(*edit.rows)]), _indent_of(self.ours, branch), self.target.indent(chain[0])
+        )
         row = self.target.rows(chain[at - 1].body[-1])[1]
         return self.target.with_lines(row, row, lines), "branch union, before the same next branch"
 
@@ -444,7 +490,10 @@ class Placer:
         partner = self.partners.get(id(edit.statement))
         if partner is not None and not list(bodies(partner)):
             if self.target.key(spot.node) == self.ours.key(partner):
-                same = self.ours.key(partner) in {self.target.key(b[i]) for b, i in below(self.upstream.hosts.get(edit.where.host, self.upstream.tree))}
+                same = self.ours.key(partner) in {
+                    self.target.key(b[i])
+                    for b, i in below(self.upstream.hosts.get(edit.where.host, self.upstream.tree))
+                }
                 if same and self.target is self.upstream:
                     raise Adopted("upstream has the same statement")
                 return self.target.text, "the same statement, ours"
@@ -496,13 +545,19 @@ class Placer:
         if there is not None and edit.new and self.target.key(there.value) == self.ours.key(edit.new[0].value):
             raise Adopted(f"upstream passes the same {edit.name}=")
         if (there is None) != (had is None) or (there and self.target.key(there.value) != self.base.key(had.value)):  # type: ignore[union-attr]
-            raise Refused(f"both sides decide {edit.name}=: ours `{_short(self.ours.code(edit.new[0])) if edit.new else 'removes it'}`")
+            raise Refused(
+                f"both sides decide {edit.name}=: ours `{_short(self.ours.code(edit.new[0])) if edit.new else 'removes it'}`"
+            )
         if there is None:
             items = [*call.args, *call.keywords]
-            return self._add(items, len(items), self.ours.code(edit.new[0]), self.target.span(call)[1] - 1), "keyword added"
+            return self._add(
+                items, len(items), self.ours.code(edit.new[0]), self.target.span(call)[1] - 1
+            ), "keyword added"
         if not edit.new:
             raise Refused(f"ours removes {edit.name}=, and upstream edited the call")
-        return self.target.replaced([(*self.target.span(there), self.ours.code(edit.new[0]))]), "keyword set, its base value is unchanged"
+        return self.target.replaced(
+            [(*self.target.span(there), self.ours.code(edit.new[0]))]
+        ), "keyword set, its base value is unchanged"
 
     def _listed(self, edit: Edit) -> tuple[str, str]:
         spot = self._within(edit)
@@ -523,7 +578,9 @@ class Placer:
             raise Refused("both sides edited the arguments of the call")
         return self._add_run(edit, items, keys, fresh, owner), f"{edit.kind} union"
 
-    def _swap(self, owner: ast.AST, items: list[ast.AST], keys: list[str], gone: Sequence[ast.AST], come: Sequence[ast.AST]) -> tuple[str, str]:
+    def _swap(
+        self, owner: ast.AST, items: list[ast.AST], keys: list[str], gone: Sequence[ast.AST], come: Sequence[ast.AST]
+    ) -> tuple[str, str]:
         if len(gone) != 1 or len(come) != 1:
             raise Refused("ours takes one out of a list that upstream edited too")
         node = items[keys.index(self.base.key(gone[0]))]
@@ -555,18 +612,34 @@ class Placer:
         """The only operation of its kind and size on both sides: upstream edited each of its operands."""
         assert edit.statement is not None
         old, new = (
-            [each for each in _header_nodes(node) if isinstance(each, ast.BoolOp) and _same_operator(each, owner) and len(each.values) == len(owner.values)]
+            [
+                each
+                for each in _header_nodes(node)
+                if isinstance(each, ast.BoolOp)
+                and _same_operator(each, owner)
+                and len(each.values) == len(owner.values)
+            ]
             for node in (edit.statement, spot.node)
         )
         return new if len(old) == 1 else []
 
-    def _add_run(self, edit: Edit, items: list[ast.AST], keys: list[str], fresh: Sequence[ast.AST], owner: ast.AST) -> str:
+    def _add_run(
+        self, edit: Edit, items: list[ast.AST], keys: list[str], fresh: Sequence[ast.AST], owner: ast.AST
+    ) -> str:
         """Several items put after their base neighbour and after upstream's own insert, before the next one."""
         before, after = (self.base.key(each) if each is not None else None for each in edit.near)
         if edit.kind == "operand":
             at = keys.index(before) + 1 if before in keys else keys.index(after) if after in keys else len(items)
         else:
-            at = keys.index(after) if after in keys else len(items) if after is None else keys.index(before) + 1 if before in keys else len(items)
+            at = (
+                keys.index(after)
+                if after in keys
+                else len(items)
+                if after is None
+                else keys.index(before) + 1
+                if before in keys
+                else len(items)
+            )
         if edit.kind == "operand":
             word = "and" if isinstance(owner.op, ast.And) else "or"
             code = "".join(f" {word} {self._operand(each)}" for each in fresh)
@@ -589,7 +662,11 @@ class Placer:
         while True:
             right = end + len(text[end:]) - len(text[end:].lstrip())
             left = len(text[:start].rstrip()) - 1
-            if text[right : right + 1] != ")" or text[left : left + 1] != "(" or (text[left - 1 : left].isalnum() or text[left - 1 : left] in "_)]"):
+            if (
+                text[right : right + 1] != ")"
+                or text[left : left + 1] != "("
+                or (text[left - 1 : left].isalnum() or text[left - 1 : left] in "_)]")
+            ):
                 return end
             start, end = left, right + 1
 
@@ -617,7 +694,9 @@ class Placer:
         text = self.target.text
         if not items:
             return self.target.replaced([(close, close, code)])
-        spread = items[0].lineno != items[-1].end_lineno or text[: self.target.span(items[0])[0]].rstrip(" \t").endswith("\n")
+        spread = items[0].lineno != items[-1].end_lineno or text[: self.target.span(items[0])[0]].rstrip(
+            " \t"
+        ).endswith("\n")
         gap = f"\n{self._column(items[-1])}" if spread else " "
         if not at:
             start = self.target.span(items[0])[0]
@@ -626,7 +705,9 @@ class Placer:
         rest = text[end:close]
         comma = rest.find(",") if at < len(items) or rest.strip().startswith(",") else -1
         if comma < 0:
-            return self.target.replaced([(end, end, f",{gap}{code}{',' if spread and rest.strip(' ').startswith(chr(10)) else ''}")])
+            return self.target.replaced(
+                [(end, end, f",{gap}{code}{',' if spread and rest.strip(' ').startswith(chr(10)) else ''}")]
+            )
         place = end + comma + 1
         if spread and (note := rest[comma + 1 :].split("\n")[0]).strip().startswith("#"):
             place += len(note)
@@ -656,7 +737,9 @@ class Placer:
             raise Refused("upstream put the same decorator there")
         first = self.target.rows(spot.node)[0]
         indent = self.target.indent(spot.node)
-        return self.target.with_lines(first, first, f"{indent}@{self.ours.code(edit.new[0])}{self.target.source.newline}"), "decorator added"
+        return self.target.with_lines(
+            first, first, f"{indent}@{self.ours.code(edit.new[0])}{self.target.source.newline}"
+        ), "decorator added"
 
     def _parameter(self, edit: Edit) -> tuple[str, str]:
         spot = self._statement(edit)
@@ -691,7 +774,10 @@ class Placer:
             if edit.name in there:
                 raise Adopted("upstream imports the same name")
             bound = edit.name.split()[-1].split(".")[0]
-            if rival := next((line for line in there if line.split()[-1].split(".")[0] == bound and not line.startswith("import ")), None):
+            if rival := next(
+                (line for line in there if line.split()[-1].split(".")[0] == bound and not line.startswith("import ")),
+                None,
+            ):
                 raise Refused(f"upstream binds {bound} here too: {rival}")
             return self.add_import(edit.name, body), "import added, by name"
         node = there.get(edit.name)
@@ -709,7 +795,12 @@ class Placer:
         head, _, name = line.partition(" import ") if line.startswith("from ") else ("", "", "")
         imports = [node for node in body if isinstance(node, IMPORTS)]
         for node in imports:
-            if head and isinstance(node, ast.ImportFrom) and import_lines(node)[0].partition(" import ")[0] == head and node.names[0].name != "*":
+            if (
+                head
+                and isinstance(node, ast.ImportFrom)
+                and import_lines(node)[0].partition(" import ")[0] == head
+                and node.names[0].name != "*"
+            ):
                 return self._join_import(node, name)
         after = imports[-1] if imports else None
         if after is None:
@@ -737,7 +828,9 @@ class Placer:
         indent = self.target.indent(node)
         head = code.partition(" import ")[0]
         rows = "".join(f"{indent}    {self.target.code(each)},\n" for each in node.names)
-        return self.target.replaced([(*self.target.span(node), f"{head} import (\n{rows}{indent}    {name},\n{indent})")])
+        return self.target.replaced(
+            [(*self.target.span(node), f"{head} import (\n{rows}{indent}    {name},\n{indent})")]
+        )
 
     def _drop_import(self, node: ast.stmt, line: str) -> str:
         kept = [each for each in import_lines(node) if each != line]
@@ -789,7 +882,11 @@ def _conditions(text: Text, node: ast.stmt) -> set[str]:
 
     def walk(owner: ast.AST, headers: tuple[str, ...]) -> bool:
         for child in ast.iter_child_nodes(owner):
-            header = f"{type(owner).__name__} {text.key(owner.test)}" if isinstance(owner, (ast.If, ast.While)) else type(owner).__name__
+            header = (
+                f"{type(owner).__name__} {text.key(owner.test)}"
+                if isinstance(owner, (ast.If, ast.While))
+                else type(owner).__name__
+            )
             inner = headers if isinstance(owner, (ast.Module, *DEFINITIONS)) else (*headers, header)
             if child is node:
                 found.update(inner)
@@ -843,7 +940,9 @@ def _is_free(edit: Edit, host: ast.AST) -> bool:
 
 def _exits(nodes: Sequence[ast.AST]) -> bool:
     """Whether some statements can leave the block, those of definitions inside aside."""
-    return any(isinstance(each, _EXITS) for node in nodes if not isinstance(node, DEFINITIONS) for each in ast.walk(node))
+    return any(
+        isinstance(each, _EXITS) for node in nodes if not isinstance(node, DEFINITIONS) for each in ast.walk(node)
+    )
 
 
 def _binds(node: ast.AST) -> set[str]:

@@ -48,7 +48,9 @@ def export(stack: Stack, repository: Repository, onto: str) -> list[Exported]:
     release = release_of(tree)
     view = View(tree, stack, release, View(tree, stack, release))
     outcomes = carry_entries(stack.entries, view, judge_plant)
-    bad = [f"{o.entry.number} ({p.id}: {f.message})" for o in outcomes for p, f in o.judged if f.verdict.level == "error"]
+    bad = [
+        f"{o.entry.number} ({p.id}: {f.message})" for o in outcomes for p, f in o.judged if f.verdict.level == "error"
+    ]
     if bad:
         raise StackctlError(f"not whole on {onto}: {', '.join(bad[:5])}", hint="settle it first: stackctl apply")
     files = []
@@ -60,7 +62,11 @@ def export(stack: Stack, repository: Repository, onto: str) -> list[Exported]:
                 files += _idle(entry)
                 continue
             changes = {
-                path: None if data is None else FileEntry(outcome.modes.get(path) or (tree.mode(path) if path in tree else "100644"), scratch.write_blob(data))
+                path: None
+                if data is None
+                else FileEntry(
+                    outcome.modes.get(path) or (tree.mode(path) if path in tree else "100644"), scratch.write_blob(data)
+                )
                 for path, data in outcome.changes.items()
             }
             new = scratch.write_tree(tip, changes, Path(folder) / "index")
@@ -70,15 +76,23 @@ def export(stack: Stack, repository: Repository, onto: str) -> list[Exported]:
 
 
 def _diff(repository: Repository, old: str, new: str) -> bytes:
-    return repository.run("diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", old, new)
+    return repository.run(
+        "diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", old, new
+    )
 
 
 def _mail(entry: Entry) -> bytes:
     """The head of a mail that git am reads and `stackctl import` turns into the same entry."""
     fields: dict[str, object] = {"Title": entry.title, "Disposition": str(entry.disposition), **entry.decision}
     fields |= {"Upstream": list(entry.upstream)} if entry.upstream else {}
-    lines = "".join(f"Stack-{key.replace('_', '-').title()}: {json.dumps(value, ensure_ascii=True)}\n" for key, value in fields.items())
-    notes = "\n".join(f" {line}" if line.startswith(("diff ", "---", "Index:", "From ")) else line for line in entry.notes.strip().split("\n"))
+    lines = "".join(
+        f"Stack-{key.replace('_', '-').title()}: {json.dumps(value, ensure_ascii=True)}\n"
+        for key, value in fields.items()
+    )
+    notes = "\n".join(
+        f" {line}" if line.startswith(("diff ", "---", "Index:", "From ")) else line
+        for line in entry.notes.strip().split("\n")
+    )
     return f"{_FROM}\n{_SENDER}\nSubject: [PATCH] {entry.title}\n\n{notes}\n\n{lines}---\n\n".encode("utf-8", "replace")
 
 
@@ -107,7 +121,11 @@ def difference(entry: Entry, stack: Stack) -> bytes:
     """The recorded patches of one entry. Raises StackctlError for one that has none."""
     names = dict.fromkeys(plant.options["patch"] for plant in entry.plants if "patch" in plant.options)
     if not names:
-        raise StackctlError(f"entry {entry.number} has no patch on record", str(entry.folder), "see what it plants: stackctl show; or: git show, on a branch that apply wrote")
+        raise StackctlError(
+            f"entry {entry.number} has no patch on record",
+            str(entry.folder),
+            "see what it plants: stackctl show; or: git show, on a branch that apply wrote",
+        )
     return b"".join((stack.root / "patches" / name).read_bytes() for name in names)
 
 
@@ -116,11 +134,21 @@ def remove(stack: Stack, number: int) -> list[str]:
     entry = stack.entry(number)
     if entry is None:
         raise StackctlError(f"no entry {number} in stack {stack.name}", str(stack.root), "see: stackctl list")
-    needed = [other.name for other in stack.entries if number in (*other.requires, *other.excludes) or other.decision.get("blocked_by") == str(number)]
+    needed = [
+        other.name
+        for other in stack.entries
+        if number in (*other.requires, *other.excludes) or other.decision.get("blocked_by") == str(number)
+    ]
     if needed:
         raise StackctlError(f"entry {number} is named by {', '.join(needed)}", str(entry.folder), "change those first")
     mine = {plant.options["patch"] for plant in entry.plants if "patch" in plant.options}
-    others = {plant.options["patch"] for other in stack.entries if other is not entry for plant in other.plants if "patch" in plant.options}
+    others = {
+        plant.options["patch"]
+        for other in stack.entries
+        if other is not entry
+        for plant in other.plants
+        if "patch" in plant.options
+    }
     shutil.rmtree(entry.folder)
     for name in sorted(mine - others):
         (stack.root / "patches" / name).unlink(missing_ok=True)
@@ -137,7 +165,9 @@ def renumber(stack: Stack, numbers: Mapping[int, int]) -> list[str]:
         raise StackctlError("two entries would have one number", str(stack.root))
     ordered = [entry.number for entry in stack.entries if series_plant(entry)]
     if [numbers.get(n, n) for n in ordered] != sorted(numbers.get(n, n) for n in ordered):
-        raise StackctlError("the patches of a series would change their order, and stand on each other", str(stack.root))
+        raise StackctlError(
+            "the patches of a series would change their order, and stand on each other", str(stack.root)
+        )
     with tempfile.TemporaryDirectory(prefix=".renumber-", dir=stack.root) as folder:
         made = []
         for entry in stack.entries:
@@ -157,9 +187,16 @@ def renumber(stack: Stack, numbers: Mapping[int, int]) -> list[str]:
 
 def _renumbered(text: str, entry: Entry, numbers: Mapping[int, int]) -> str:
     head, mark, tail = text.partition("[[plant]]")
-    head = re.sub(r"^number\s*=\s*\d+", f"number = {numbers.get(entry.number, entry.number)}", head, count=1, flags=re.MULTILINE)
+    head = re.sub(
+        r"^number\s*=\s*\d+", f"number = {numbers.get(entry.number, entry.number)}", head, count=1, flags=re.MULTILINE
+    )
     for key in ("requires", "excludes"):
-        head = re.sub(rf"^{key}\s*=\s*\[[^\]]*\]", lambda found: re.sub(r"\d+", lambda n: str(numbers.get(int(n[0]), int(n[0]))), found[0]), head, flags=re.MULTILINE)
+        head = re.sub(
+            rf"^{key}\s*=\s*\[[^\]]*\]",
+            lambda found: re.sub(r"\d+", lambda n: str(numbers.get(int(n[0]), int(n[0]))), found[0]),
+            head,
+            flags=re.MULTILINE,
+        )
     return head + mark + tail
 
 
@@ -171,12 +208,18 @@ def refresh(stack: Stack, repository: Repository, branch: str, number: int) -> l
     """
     commits = _commits(repository, branch, number)
     base = repository.parents(commits[0][0])[0] if commits else ""
-    entries = [entry for entry in stack.entries if series_plant(entry) and any(owner == entry.number for _, owner in commits)]
+    entries = [
+        entry for entry in stack.entries if series_plant(entry) and any(owner == entry.number for _, owner in commits)
+    ]
     if stack.entry(number) not in entries:
-        raise StackctlError(f"branch {branch} has no commit of entry {number}, or it is not of a series", str(repository.path))
+        raise StackctlError(
+            f"branch {branch} has no commit of entry {number}, or it is not of a series", str(repository.path)
+        )
     layers = [
         Layer(index, f"{owner} ({commit[:12]})", _diff(repository, repository.parents(commit)[0], commit))
-        for index, (owner, commit) in enumerate(sorted(((owner, commit) for commit, owner in commits), key=lambda pair: pair[0]), 1)
+        for index, (owner, commit) in enumerate(
+            sorted(((owner, commit) for commit, owner in commits), key=lambda pair: pair[0]), 1
+        )
     ]
     fork = build_fork(repository, base, layers)
     if fork.failed:
@@ -202,7 +245,9 @@ def _commits(repository: Repository, branch: str, number: int) -> list[tuple[str
     return found[::-1]
 
 
-def _record(stack: Stack, repository: Repository, entry: Entry, base: str, layers: Sequence[Layer], owners: Sequence[int]) -> str:
+def _record(
+    stack: Stack, repository: Repository, entry: Entry, base: str, layers: Sequence[Layer], owners: Sequence[int]
+) -> str:
     """Write one entry's patch and base anew; its name if that changed anything."""
     plant = series_plant(entry)
     assert plant is not None
@@ -210,7 +255,10 @@ def _record(stack: Stack, repository: Repository, entry: Entry, base: str, layer
     with tempfile.TemporaryDirectory(prefix="stackctl-refresh-", ignore_cleanup_errors=True) as folder:
         scratch = borrowing(repository, Path(folder))
         trees = {"before": tree, "after": tree}
-        for when, chosen in (("before", lambda owner: owner < entry.number), ("after", lambda owner: owner <= entry.number)):
+        for when, chosen in (
+            ("before", lambda owner: owner < entry.number),
+            ("after", lambda owner: owner <= entry.number),
+        ):
             scratch.run("read-tree", tree)
             for layer, owner in zip(layers, owners, strict=True):
                 if chosen(owner):
@@ -226,7 +274,9 @@ def _record(stack: Stack, repository: Repository, entry: Entry, base: str, layer
         return ""
     replace_file(path, old[:start] + data)
     manifest = entry.folder / "entry.toml"
-    text = re.sub(r"^base\s*=[^\n]*$", lambda _: f"base = {toml_value(name)}", manifest.read_bytes().decode(), flags=re.MULTILINE)
+    text = re.sub(
+        r"^base\s*=[^\n]*$", lambda _: f"base = {toml_value(name)}", manifest.read_bytes().decode(), flags=re.MULTILINE
+    )
     text = re.sub(r"^(leave_out|strip)\s*=[^\n]*\n", "", text, flags=re.MULTILINE)
     replace_file(manifest, text.encode())
     return entry.name

@@ -38,4 +38,9 @@ def renamed(text: Text, names: Mapping[str, str]) -> Text:
 def _is_plain(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         return not node.args and not node.keywords and isinstance(node.func, (ast.Name, ast.Attribute))
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self" and isinstance(node.ctx, ast.Load)
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+        and isinstance(node.ctx, ast.Load)
+    )

@@ -83,7 +83,9 @@ class Imported:
 def read_folder(folder: Path) -> tuple[list[Patch], list[str]]:
     """The patches of a folder in order, and what was left out. Raises StackctlError if there is none."""
     if not folder.is_dir():
-        raise StackctlError("no such folder", str(folder), "name a folder of patches, or a range of commits: v0.5.11..fork")
+        raise StackctlError(
+            "no such folder", str(folder), "name a folder of patches, or a range of commits: v0.5.11..fork"
+        )
     listed = _series_file(folder)
     if listed is not None:
         return _numbered([replace(_read(folder, name), strip=strip) for name, strip in listed]), []
@@ -156,7 +158,11 @@ def read_range(repository: Repository, commits: str) -> list[Patch]:
     patches = []
     for number, commit in enumerate(ids, 1):
         if len(repository.parents(commit)) != 1:
-            raise StackctlError(f"{commit[:12]} is a merge or a root", commits, "import a straight line of commits: git rebase, git format-patch")
+            raise StackctlError(
+                f"{commit[:12]} is a merge or a root",
+                commits,
+                "import a straight line of commits: git rebase, git format-patch",
+            )
         data = repository.run(
             "format-patch", "-1", "--stdout", "--no-signature", "--full-index", "--binary", "--no-renames", "--no-ext-diff",
             "--no-textconv", "--zero-commit", "-p", "--no-stat", commit,
@@ -183,7 +189,11 @@ def _exported(header: str) -> Proposal | None:
                 said[found[1].lower().replace("-", "_")] = json.loads(found[2])
     if "disposition" not in said or said["disposition"] not in list(Disposition):
         return None
-    disposition, title, upstream = Disposition(said.pop("disposition")), str(said.pop("title", "")), said.pop("upstream", [])
+    disposition, title, upstream = (
+        Disposition(said.pop("disposition")),
+        str(said.pop("title", "")),
+        said.pop("upstream", []),
+    )
     body = header.partition("\n\n")[2].partition("\nStack-Title: ")[0]
     return Proposal(title, disposition, said, tuple(map(str, upstream)), body.strip("\n"))
 
@@ -226,7 +236,10 @@ def _disposition(patch: Patch, fields: Mapping[str, str], header: str) -> tuple[
     """What to propose, with the keys that the disposition requires."""
     mark = _MARKS.get(patch.mark)
     if mark is Disposition.SUPERSEDED:
-        return mark, {"superseded_by": _after(header, "superseded by") or "not said", "evidence": f"the series names it {patch.name}"}
+        return mark, {
+            "superseded_by": _after(header, "superseded by") or "not said",
+            "evidence": f"the series names it {patch.name}",
+        }
     if mark is not None:
         return mark, {"reason": f"the series names it {patch.name}"}
     return _upstream_status(fields) or _dep3(fields) or _picked(header) or _carried(fields, header)
@@ -282,7 +295,10 @@ def _carried(fields: Mapping[str, str], header: str) -> tuple[Disposition, dict[
     if found := re.search(r"submitted (?:upstream )?(?:as|in|at):?\s+(https?://\S+)", header, re.IGNORECASE):
         return Disposition.SUBMITTED, {"url": found[1].rstrip(".,)")}
     reason = fields.get("description", "") or "imported; the patch's own text says no more"
-    return Disposition.CARRY, {"reason": reason[:400], "remove_when": "not said: proposed at import, for a person to fill in"}
+    return Disposition.CARRY, {
+        "reason": reason[:400],
+        "remove_when": "not said: proposed at import, for a person to fill in",
+    }
 
 
 def write_entries(
@@ -292,7 +308,11 @@ def write_entries(
     taken = [entry.name for entry in stack.entries for patch in patches if entry.number == patch.number]
     taken += [f"patches/{patch.name}" for patch in patches if os.path.lexists(root / "patches" / patch.name)]
     if taken:
-        raise StackctlError(f"already in the stack: {', '.join(taken[:5])}", str(root), "import into another stack, or renumber this one first")
+        raise StackctlError(
+            f"already in the stack: {', '.join(taken[:5])}",
+            str(root),
+            "import into another stack, or renumber this one first",
+        )
     names = [f"{patch.number:03d}-{patch.slug}" for patch in patches]
     made: list[Path] = []
     with tempfile.TemporaryDirectory(prefix=".import-", dir=root) as scratch:
@@ -354,7 +374,9 @@ def diffs_of(data: bytes) -> Iterator[tuple[str, str]]:
     """(old path, new path) of every file of a patch, "" for /dev/null, as `git apply` reads them with -p1."""
     from stackctl.plants.hunk import unquoted
 
-    for block in re.split(rb"^(?=diff --git )", data, flags=re.MULTILINE) if b"\ndiff --git " in b"\n" + data else _plain(data):
+    for block in (
+        re.split(rb"^(?=diff --git )", data, flags=re.MULTILINE) if b"\ndiff --git " in b"\n" + data else _plain(data)
+    ):
         old, new = _names(block)
         if old is not None and new is not None:
             yield tuple("" if name == "/dev/null" else name.partition("/")[2] for name in map(unquoted, (old, new)))  # type: ignore[misc]

@@ -214,7 +214,8 @@ def reindent(text: str, old: str, new: str) -> str:
         return text
     lines, inside = text.splitlines(keepends=True), _inside_strings(text, old)
     return "".join(
-        line if row in inside or not line.strip() or not line.startswith(old) else new + line[len(old) :] for row, line in enumerate(lines)
+        line if row in inside or not line.strip() or not line.startswith(old) else new + line[len(old) :]
+        for row, line in enumerate(lines)
     )
 
 

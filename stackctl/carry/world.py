@@ -56,4 +56,9 @@ def _offers(read: Callable[[str], bytes | None], module: str, name: str) -> bool
     data = read(module)
     if data is None:
         return False
-    return not name or name == "*" or bool(re.search(rb"\b%s\b" % re.escape(name.encode()), data)) or read(f"{module}.{name}") is not None
+    return (
+        not name
+        or name == "*"
+        or bool(re.search(rb"\b%s\b" % re.escape(name.encode()), data))
+        or read(f"{module}.{name}") is not None
+    )

@@ -25,7 +25,9 @@ def command(settings: Settings, folder: Path, onto: str | None, repo: Path | Non
     stack = settings.stack()
     base = onto or stack.base
     if not base:
-        raise StackctlError("for which release?", str(stack.root), "say it with --onto, or write base = \"v0.5.23\" into stack.toml")
+        raise StackctlError(
+            "for which release?", str(stack.root), 'say it with --onto, or write base = "v0.5.23" into stack.toml'
+        )
     with status(settings, f"planting on {base}"):
         files = export(stack, open_repository(repo), base)
     write_series(folder, files)

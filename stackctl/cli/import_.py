@@ -69,5 +69,8 @@ def _checked(patches: list[Patch], base: str, repository: Repository) -> dict[in
     if fork.failed:
         names = {patch.number: patch.name for patch in patches}
         said = "\n".join(f"  {names[number]}: {reason}" for number, reason in fork.failed.items())
-        raise StackctlError(f"the series does not stand on {base}; nothing was imported\n{said}", hint="name the base it was made on: --base REF")
+        raise StackctlError(
+            f"the series does not stand on {base}; nothing was imported\n{said}",
+            hint="name the base it was made on: --base REF",
+        )
     return outside

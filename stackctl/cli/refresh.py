@@ -26,5 +26,9 @@ def command(settings: Settings, number: int, at: str, repo: Path | None) -> int:
         changed = refresh(stack, open_repository(repo), at, number)
     for name in changed:
         click.echo(f"recorded {name}")
-    settings.say(f"{len(changed)} entries recorded from {at}" if changed else "nothing to record: the branch is as the entries have it")
+    settings.say(
+        f"{len(changed)} entries recorded from {at}"
+        if changed
+        else "nothing to record: the branch is as the entries have it"
+    )
     return 0

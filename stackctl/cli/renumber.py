@@ -10,7 +10,13 @@ from stackctl.model.errors import StackctlError
 
 @click.command()
 @click.argument("numbers", nargs=-1, type=int, metavar="[OLD NEW]")
-@click.option("--step", type=click.IntRange(1), default=1, show_default=True, help="The distance of numbers, where all are given anew.")
+@click.option(
+    "--step",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="The distance of numbers, where all are given anew.",
+)
 @click.pass_obj
 def command(settings: Settings, numbers: tuple[int, ...], step: int) -> int:
     """Give the entry OLD the number NEW; without numbers, count all entries anew from the first one's.
@@ -23,7 +29,11 @@ def command(settings: Settings, numbers: tuple[int, ...], step: int) -> int:
     if len(numbers) not in (0, 2):
         raise StackctlError("say OLD NEW, or nothing to count all anew")
     first = stack.entries[0].number if stack.entries else 1
-    plan = {numbers[0]: numbers[1]} if numbers else {entry.number: first + index * step for index, entry in enumerate(stack.entries)}
+    plan = (
+        {numbers[0]: numbers[1]}
+        if numbers
+        else {entry.number: first + index * step for index, entry in enumerate(stack.entries)}
+    )
     for line in renumber(stack, plan):
         click.echo(line)
     return 0

@@ -19,7 +19,7 @@ def command(settings: Settings, number: int, form: str) -> int:
     facts = {
         "disposition": str(entry.disposition), **entry.decision, "default": entry.default, "switch": entry.switch,
         "upstream": ", ".join(entry.upstream), "requires": list(entry.requires), "excludes": list(entry.excludes),
-        "watch": list(entry.watch),
+        "watch": list(entry.watch), "probes": [f"{role}: {', '.join(names)}" for role, names in entry.probes.items()],
     }  # fmt: skip
     if form == "json":
         import json

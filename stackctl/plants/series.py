@@ -35,7 +35,9 @@ class Series(Hunk):
         name = plant.options["patch"]
         if "/" in name or "\\" in name or name in ("", ".", ".."):
             return [f"patch {name!r} is not a file name in patches/"]
-        return [] if (entry.folder.parent.parent / "patches" / name).is_file() else [f"{name}: no such file in patches/"]
+        return (
+            [] if (entry.folder.parent.parent / "patches" / name).is_file() else [f"{name}: no such file in patches/"]
+        )
 
     def judge(self, plant: Plant, entry: Entry, view: View) -> Judgement:
         carrier = _carrier(plant, view)

@@ -110,7 +110,8 @@ def normal(name: str) -> str:
 def _with_paths(
     python: Path, prefix: Path, sites: list[Path], settings: Mapping[str, str] | None, version: str
 ) -> Environment:
-    folders, packages = list(sites), {}
+    folders = list(sites)
+    packages: dict[str, Path] = {}
     home = (
         Path(settings["home"]).parent
         if settings and "home" in settings
@@ -159,7 +160,8 @@ def _sites(prefix: Path, version: str) -> list[Path]:
 
 def _pth(site: Path) -> tuple[list[Path], dict[str, Path]]:
     """The folders and packages that a site's .pth files add. Their `import` lines are read, never run."""
-    folders, packages = [], {}
+    folders: list[Path] = []
+    packages: dict[str, Path] = {}
     for path in sorted(site.glob("*.pth")):
         with contextlib.suppress(OSError):
             for line in path.read_text(encoding="utf-8", errors="replace").splitlines():

@@ -223,9 +223,9 @@ class Sources:
             )
         if compiled:
             raise Unsure(f"{compiled} is compiled: its source does not tell")
-        for path in (f"{'/'.join([first, *rest])}/__init__.py", f"{'/'.join([first, *rest])}.py"):
-            if owner := self.environment.claims(path):
-                raise Unsure(f"{owner} is damaged: {path} is listed and not there")
+        for listed in (f"{'/'.join([first, *rest])}/__init__.py", f"{'/'.join([first, *rest])}.py"):
+            if owner := self.environment.claims(listed):
+                raise Unsure(f"{owner} is damaged: {listed} is listed and not there")
         raise NotThere(f"there is no module {name}")
 
 

@@ -131,7 +131,8 @@ def _replanted(repository: Repository, merge: Tip, tip: Tip, stack: Stack) -> di
 
 def _own_paths(repository: Repository, merge: Tip, tip: Tip) -> frozenset[str]:
     """The files that nothing but commits of the stack changed between a merge and its repair."""
-    own, foreign = set(), set()
+    own: set[str] = set()
+    foreign: set[str] = set()
     for commit in repository.text("rev-list", f"{merge.commit}..{tip.commit}").split():
         trailer = repository.text(
             "log", "-1", "--no-show-signature", "--format=%(trailers:key=Stack-Entry,valueonly)", commit

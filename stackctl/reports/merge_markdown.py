@@ -58,8 +58,8 @@ def _sums(summary: Mapping[str, Any], repaired: bool) -> Iterator[str]:
         left = sum(summary["left"].values())
         yield f"- findings: {len(summary['settled']) + left} = {len(summary['settled'])} settled + {left} left"
     if summary["markers"]:
-        words = Counter(row["word"] for row in summary["markers"])
-        yield f"- markers: {len(summary['markers'])} = {' + '.join(f'{count} {word}' for word, count in words.items())}"
+        became = Counter(row["word"] for row in summary["markers"])
+        yield f"- markers: {len(summary['markers'])} = {' + '.join(f'{count} {word}' for word, count in became.items())}"
         intact = [f"{row['batch'] or 'none'} {row['now']}" for row in summary["batches"] if row["intact"]]
         yield f"- batches intact: {escape(', '.join(intact) or 'none')}"
     if lint := summary["lint"]:

@@ -10,6 +10,7 @@ from stackctl.model.report import EntryRow, Finding
 from stackctl.model.stack import Disposition, Entry
 from stackctl.model.verdict import EntryVerdict, Verdict
 from stackctl.probes.asking import due_again_probes, touched_by
+from stackctl.probes.launch import parse_launch
 from stackctl.reports.locks import Bump
 from stackctl.reports.restart import Facts, Item, Section
 
@@ -291,18 +292,11 @@ def _inert(facts: Facts) -> Iterator[Item]:
         if due_again_probes(entry):
             continue  # among those put off
         probes = "; ".join(facts.probes[name].title for name in state.wakes)
-        if state.state is State.NOT_JUDGED:
-            says, tag = (f"not judged: {state.why}",), "not-judged"
-        else:
-            held = any(name in entry.probes.get("inert", ()) for name in state.wakes)
-            says, tag = (
-                (
-                    "INERT but correct",
-                    f"wakes when {'this no longer holds' if held else 'this holds'}: {probes}",
-                    state.why,
-                ),
-                "inert",
-            )
+        unsure = state.state is State.NOT_JUDGED
+        held = any(name in entry.probes.get("inert", ()) for name in state.wakes)
+        wakes = f"wakes when {'this no longer holds' if held else 'this holds'}: {probes}"
+        says = (f"not judged: {state.why}",) if unsure else ("INERT but correct", wakes, state.why)
+        tag = "not-judged" if unsure else "inert"
         yield Item(f"inert-{entry.number}", _subject(entry), says, tag, entry.number, entry.default)
 
 
@@ -334,22 +328,17 @@ def _live(facts: Facts) -> Iterator[Entry]:
 def _switches(facts: Facts) -> Iterator[Item]:
     for entry in _live(facts):
         if entry.switch:
-            values = facts.asking.variables if facts.asking else {}
-            value = (
-                f"set to {values[entry.switch]}"
-                if entry.switch in values
-                else "not set"
-                if facts.wanted.launch
-                else "value not known: --python and --launch tell it"
-            )
-            yield Item(
-                f"switch-{entry.number}",
-                entry.switch,
-                (f"{value}; default {entry.default or 'not told'}; entry {entry.number}",),
-                "",
-                entry.number,
-                entry.default,
-            )
+            says = f"{_value(facts, entry.switch)}; default {entry.default or 'not told'}; entry {entry.number}"
+            yield Item(f"switch-{entry.number}", entry.switch, (says,), "", entry.number, entry.default)
+
+
+def _value(facts: Facts, switch: str) -> str:
+    """What a switch is set to for the launch: in front of its command, or in the environment that was asked in."""
+    launched = parse_launch(facts.wanted.launch).variables if facts.wanted.launch else {}
+    values = {**(facts.asking.variables if facts.asking else {}), **launched}
+    if switch in values:
+        return f"set to {values[switch]}"
+    return "not set" if facts.wanted.launch else "value not known: --launch tells it"
 
 
 def _caveats(facts: Facts) -> Iterator[Item]:

@@ -121,5 +121,5 @@ def _declaration(tree: Tree, number: int, paths: list[str]) -> Declared | None:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
         return None
     made = digest({path.partition("/")[2]: data.hex() for path, data in contents.items()})
-    words = (str(table.get(key, "")) for key in ("title", "disposition", "default"))
-    return Declared(number, *words, made) if manifest is not None else None
+    title, disposition, default = (str(table.get(key, "")) for key in ("title", "disposition", "default"))
+    return Declared(number, title, disposition, default, made) if manifest is not None else None

@@ -25,7 +25,7 @@ from pathlib import Path
 from stackctl.carry.accepting import carriers
 from stackctl.carry.carrying import Carrier
 from stackctl.carry.fork import Layer, build_fork
-from stackctl.carry.merge3 import ADOPTED, CARRIED, COMMENT, Half
+from stackctl.carry.merge3 import ADOPTED, CARRIED, COMMENT, LOOK, Half
 from stackctl.carry.series import propose, read_folder, write_entries
 from stackctl.model.stack import Disposition
 from stackctl.plants.manifest import load_stack
@@ -40,6 +40,8 @@ STEPS = {
     "s16": ("b86a3fe", "v0.5.15", "v0.5.16", ""),
     "s23": ("b86a3fe", "v0.5.15", "v0.5.23", ""),
 }
+# Words for what upstream put there too: ours stands in the result.
+_SAME = ("upstream has the same", "upstream imports the same", "upstream has it too", "upstream passes the same")
 _IDLE = (Disposition.CANDIDATE, Disposition.SUPERSEDED, Disposition.RETIRED, Disposition.BLOCKED)
 
 
@@ -161,7 +163,7 @@ def verdict(halves: Sequence[Half], rows: tuple[int, int] | None) -> str:
         half for half in halves
         if half.state != COMMENT and (half.rows[0] == half.rows[1] if rows is None else half.rows[0] <= rows[1] and rows[0] <= half.rows[1] and _real(half, rows))
     ]  # fmt: skip
-    states = {half.state for half in inside}
+    states = {CARRIED if half.evidence.startswith(_SAME) else half.state for half in inside if half.state != LOOK}
     if not states or states - {CARRIED, ADOPTED}:
         return "person"
     return "adopted" if ADOPTED in states else "carried"

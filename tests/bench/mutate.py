@@ -3,9 +3,10 @@
     python tests/bench/mutate.py REPO BASE OURS THEIRS MERGED [BASE OURS THEIRS MERGED ...]
 
 Seeded: the same trees and seed give the same mutations. Each is audited with its file alone on the
-four sides; `--whole` of them, and every one that is not named there, with the whole trees. A mutation counts as named if a finding of
-error or warning level that the unharmed merge does not have stands at its file and symbol. Where
-`stackctl.carry.restore` exists, each named mutation is replanted and compared byte for byte.
+four sides; `--whole` of them, and every one that is not named there, with the whole trees. A mutation
+counts as named if a finding of error or warning level that the unharmed merge does not have stands at
+its file and symbol. Where `stackctl.carry.restore` exists, each named mutation is replanted and
+compared byte for byte.
 """
 
 from __future__ import annotations

@@ -23,8 +23,17 @@ BASE = {
 }
 OURS = (
     ("Add our name", {f"{PACKAGE}/run.py": BASE[f"{PACKAGE}/run.py"].replace('    "a",\n', '    "a",\n    "ours",\n')}),
-    ("Cap in doubles", {f"{PACKAGE}/soft.py": BASE[f"{PACKAGE}/soft.py"].replace("math.tanh(x)", "math.tanh(float(x))")}),
-    ("A file of our own", {f"{PACKAGE}/ours.py": "from sglang.soft import other\n\nother(1)\n", "tool.sh": "#!/bin/sh\necho one\necho ours\n"}),
+    (
+        "Cap in doubles",
+        {f"{PACKAGE}/soft.py": BASE[f"{PACKAGE}/soft.py"].replace("math.tanh(x)", "math.tanh(float(x))")},
+    ),
+    (
+        "A file of our own",
+        {
+            f"{PACKAGE}/ours.py": "from sglang.soft import other\n\nother(1)\n",
+            "tool.sh": "#!/bin/sh\necho one\necho ours\n",
+        },
+    ),
 )
 THEIRS = {
     f"{PACKAGE}/version.py": '__version__ = "0.5.2"\n',

@@ -49,7 +49,11 @@ def test_a_dry_run_touches_nothing(tmp_path):
 
 def test_t9_a_moved_definition_is_edited_where_it_stands_now(tmp_path):
     body = BASE[SOFT].partition("\n\n\ndef other")[0]
-    theirs = {**THEIRS, SOFT: "def other(x):\n    return x\n", f"{PACKAGE}/ops.py": body.replace("def cap", "def cap_inplace") + "\n"}
+    theirs = {
+        **THEIRS,
+        SOFT: "def other(x):\n    return x\n",
+        f"{PACKAGE}/ops.py": body.replace("def cap", "def cap_inplace") + "\n",
+    }
     repository = upstream(tmp_path / "up", theirs)
     run = apply(imported(tmp_path / "stack", repository), repository, "v0.5.2", branch="next")
     assert "math.tanh(float(x))" in show(repository, "next", f"{PACKAGE}/ops.py")

@@ -113,7 +113,9 @@ def test_statements_on_the_same_names_are_a_stop():
 def test_a_decorators_keyword_is_set_beside_new_neighbours():
     base = "@jit(dynamic=True)\ndef f():\n    pass\n"
     theirs = "def new():\n    pass\n\n\n" + base
-    assert merged(base, base.replace("True)", "True, disable=hip())"), theirs) == theirs.replace("True)", "True, disable=hip())")
+    assert merged(base, base.replace("True)", "True, disable=hip())"), theirs) == theirs.replace(
+        "True)", "True, disable=hip())"
+    )
 
 
 def test_upstreams_text_goes_inside_our_wrapper():
@@ -158,7 +160,9 @@ def test_an_edit_follows_its_statement_within_the_host():
 def test_a_keyword_follows_its_call_into_a_new_nest():
     base = "def f(q):\n    a = Tower(q, quant=q)\n    b = Other(q, quant=q)\n    return a, b\n"
     theirs = "def f(q):\n    if first:\n        a = Tower(q, quant=q)\n    else:\n        a = None\n    b = Other(q, quant=q)\n    return a, b\n"
-    assert merged(base, base.replace("Tower(q, quant=q)", "Tower(q, quant=None)"), theirs) == theirs.replace("Tower(q, quant=q)", "Tower(q, quant=None)")
+    assert merged(base, base.replace("Tower(q, quant=q)", "Tower(q, quant=None)"), theirs) == theirs.replace(
+        "Tower(q, quant=q)", "Tower(q, quant=None)"
+    )
 
 
 def test_adoption_is_proven_by_a_superset_of_arguments():
@@ -235,9 +239,15 @@ def high(q):
 
 
 def test_t6_and_t7_a_parameter_of_both_sides_takes_the_whole_feature_with_it():
-    ours = TWIN.replace("def low(q):", "def low(q, window=None, swa=False):").replace("start = 0", "start = window if swa else 0")
+    ours = TWIN.replace("def low(q):", "def low(q, window=None, swa=False):").replace(
+        "start = 0", "start = window if swa else 0"
+    )
     ours = ours.replace("big = q\n", "swa = q.swa\n    big = q\n").replace("low(big)", "low(big, window=q.w, swa=swa)")
-    theirs = TWIN.replace("def low(q):", "def low(q, window=-1):").replace("start = 0", "start = window").replace("low(big)", "low(big, window=q.size)")
+    theirs = (
+        TWIN.replace("def low(q):", "def low(q, window=-1):")
+        .replace("start = 0", "start = window")
+        .replace("low(big)", "low(big, window=q.size)")
+    )
     reasons = refused(TWIN, ours, theirs)
     assert any("two meanings" in reason for reason in reasons)
 
@@ -249,7 +259,9 @@ def test_t7_one_keyword_with_two_values_is_a_stop():
 def test_t10_a_decorator_follows_the_name_when_the_body_is_extracted():
     base = "@jit(dynamic=True)\ndef rope(q):\n    a = q + 1\n    return a\n"
     theirs = "def rope_eager(q):\n    a = q + 1\n    return a\n\n\n@jit(dynamic=True)\ndef rope(q):\n    return rope_eager(q)\n"
-    assert merged(base, base.replace("True)", "True, disable=hip())"), theirs) == theirs.replace("True)", "True, disable=hip())")
+    assert merged(base, base.replace("True)", "True, disable=hip())"), theirs) == theirs.replace(
+        "True)", "True, disable=hip())"
+    )
 
 
 def test_t11_nothing_is_put_beside_a_removed_anchor():
@@ -277,7 +289,10 @@ def test_c8_an_import_that_the_new_release_lacks_is_not_carried():
 
 def test_moved_modules_are_rewritten_on_our_lines():
     world = World(moved={"pkg.old": "pkg.new.old"})
-    assert world.rewritten("def f():\n    from pkg.old import g\n    from pkg.older import h\n") == "def f():\n    from pkg.new.old import g\n    from pkg.older import h\n"
+    assert (
+        world.rewritten("def f():\n    from pkg.old import g\n    from pkg.older import h\n")
+        == "def f():\n    from pkg.new.old import g\n    from pkg.older import h\n"
+    )
 
 
 def test_both_sides_in_the_same_words_is_adopted():
@@ -296,3 +311,19 @@ def test_every_half_is_accounted_for():
     ours = TWIN.replace("start = 0", "start = 1").replace("mid = q", "mid = q + 1")
     made = compose(TWIN, ours, TWIN.replace("start = 0", "start = 2"))
     assert sorted(half.settled for half in made.halves) == [False, True]
+
+
+def test_t8_a_branch_whose_siblings_upstream_changed_is_pointed_out():
+    base = "def f(x):\n    if a:\n        y = p(x)\n    elif b:\n        y = q(x)\n    else:\n        y = r(x)\n    return y\n"
+    ours = base.replace("    else:", "    elif hip:\n        y = torch(x)\n    else:")
+    theirs = base.replace("def f(x)", "def f(x, scale)").replace("p(x)", "p(x, scale)").replace("q(x)", "q(x, scale)")
+    made = compose(base, ours, theirs)
+    (look,) = [half for half in made.halves if half.state == "look"]
+    assert "edited 2 of the branches" in look.evidence and "scale" in look.evidence
+    assert "y = torch(x)" in made.text and all(half.settled for half in made.halves)
+
+
+def test_t12_an_operand_that_went_along_is_pointed_out():
+    base = "import os\nok = cuda or musa or npu\n\n\ndef f():\n    pass\n"
+    made = compose(base, base.replace("musa or npu", "npu or hip or rdna"), base.replace("pass", "return"))
+    assert any("takes `musa` out" in half.evidence for half in made.halves if half.state == "look")

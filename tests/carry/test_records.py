@@ -31,7 +31,9 @@ def test_export_then_import_gives_the_same_entries(tmp_path):
     again = imported(tmp_path / "again", repository, tmp_path / "out")
 
     def told(stack):
-        return [(e.number, e.slug, e.title, e.disposition, dict(e.decision), e.upstream, e.notes) for e in stack.entries]
+        return [
+            (e.number, e.slug, e.title, e.disposition, dict(e.decision), e.upstream, e.notes) for e in stack.entries
+        ]
 
     assert told(again) == told(stack)
     assert export(again, repository, "v0.5.1") == export(stack, repository, "v0.5.1")
@@ -68,7 +70,11 @@ def test_refresh_records_an_edit_on_the_branch(tmp_path):
     apply(stack, repository, "v0.5.2", branch="next")
     git(repository.path, "checkout", "-q", "next")
     soft = f"{PACKAGE}/soft.py"
-    commit_files(repository.path, {soft: BASE[soft].replace("math.tanh(x)", "math.tanh(float(x))").replace("y * 2", "y * 3")}, "edit")
+    commit_files(
+        repository.path,
+        {soft: BASE[soft].replace("math.tanh(x)", "math.tanh(float(x))").replace("y * 2", "y * 3")},
+        "edit",
+    )
     git(repository.path, "checkout", "-q", "main")
     assert "002-cap-in-doubles" in refresh(stack, repository, "next", 2)
     again = load_stack(stack.root)

@@ -17,7 +17,9 @@ def proposed(header: str, name: str = "0001-x.patch"):
 
 
 def test_numbers_and_slugs_are_the_names_own(tmp_path):
-    write_files(tmp_path, {"012-Fix_the-thing.patch": DIFF, "003-first.diff": DIFF, "README.md": "x", "loose.patch": DIFF})
+    write_files(
+        tmp_path, {"012-Fix_the-thing.patch": DIFF, "003-first.diff": DIFF, "README.md": "x", "loose.patch": DIFF}
+    )
     patches, left_out = read_folder(tmp_path)
     assert [(p.number, p.slug) for p in patches] == [(3, "first"), (12, "fix-the-thing")]
     assert left_out == ["loose.patch: has no number, and the series has"]
@@ -62,7 +64,9 @@ def test_the_disposition_is_what_the_text_says(header, name, disposition, decisi
 
 
 def test_title_links_and_notes():
-    said = proposed("From abc\nFrom: A <a@x>\nSubject: [PATCH 2/3] Use one worker\n\nBecause.\nSee https://github.com/o/r/pull/12\n---\n m.py | 2 +-\n")
+    said = proposed(
+        "From abc\nFrom: A <a@x>\nSubject: [PATCH 2/3] Use one worker\n\nBecause.\nSee https://github.com/o/r/pull/12\n---\n m.py | 2 +-\n"
+    )
     assert said.title == "Use one worker"
     assert said.upstream == ("o/r#12",)
     assert said.notes.startswith("Because.") and "m.py" not in said.notes

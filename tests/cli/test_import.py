@@ -49,8 +49,13 @@ def test_a_series_that_does_not_stand_on_its_base_imports_nothing(tmp_path, run)
 
     repository = upstream(tmp_path / "up")
     run("init")
-    write_files(tmp_path, {"series/0001-x.patch": "--- a/tool.sh\n+++ b/tool.sh\n@@ -1,2 +1,2 @@\n #!/bin/sh\n-echo two\n+echo 2\n"})
-    done = CliRunner().invoke(cli, ["import", str(tmp_path / "series"), "--base", "v0.5.1", "--repo", str(repository.path)])
+    write_files(
+        tmp_path,
+        {"series/0001-x.patch": "--- a/tool.sh\n+++ b/tool.sh\n@@ -1,2 +1,2 @@\n #!/bin/sh\n-echo two\n+echo 2\n"},
+    )
+    done = CliRunner().invoke(
+        cli, ["import", str(tmp_path / "series"), "--base", "v0.5.1", "--repo", str(repository.path)]
+    )
     assert isinstance(done.exception, StackctlError) and "nothing was imported" in done.exception.message
     assert not list((tmp_path / "stack" / "entries").glob("*-*"))
 
@@ -62,5 +67,7 @@ def test_what_waits_for_a_person_is_red_until_it_is_accepted(tmp_path, run):
     run("import", "v0.5.1..fork", "--base", "v0.5.1", "--repo", repository.path)
     told = json.loads(run("apply", "--onto", "v0.5.2", "--repo", repository.path, "--format", "json", code=1))
     (found,) = [finding for finding in told["findings"] if finding["level"] == "error"]
-    assert (found["kind"], found["path"], found["entry"]) == ("host-gone", soft, "2") and found["message"].startswith("unit 1:")
+    assert (found["kind"], found["path"], found["entry"]) == ("host-gone", soft, "2") and found["message"].startswith(
+        "unit 1:"
+    )
     run("apply", "--onto", "v0.5.2", "--repo", repository.path, "--continue", "--accept", "1")

@@ -47,8 +47,13 @@ def test_probe_says_what_changed_since_the_last_restart(stack, tmp_path):
     assert first.return_value == 0 and "inert      entry 1: no: FlashInfer 0.7.1" in first.stdout
     second = run("--stack", stack, "probe", "--python", new, "--since", tmp_path / "answers.json")
     assert "active     entry 1: yes" in second.stdout
-    assert "changed    probe fi: absent -> present 0.7.1" in second.stdout and "changed    entry 1: inert -> active" in second.stdout
-    table = json.loads(run("--stack", stack, "probe", "--python", new, "--since", tmp_path / "answers.json", "--format", "json").stdout)
+    assert (
+        "changed    probe fi: absent -> present 0.7.1" in second.stdout
+        and "changed    entry 1: inert -> active" in second.stdout
+    )
+    table = json.loads(
+        run("--stack", stack, "probe", "--python", new, "--since", tmp_path / "answers.json", "--format", "json").stdout
+    )
     assert table["schema"] == 1 and table["command"] == "probe" and len(table["summary"]["changed"]) == 2
     assert "| 1 | One |" in run("--stack", stack, "probe", "--python", new, "--format", "md").stdout
 
@@ -59,7 +64,10 @@ def test_a_broken_environment_is_exit_code_2(stack, tmp_path):
 
 
 def test_verify_calls_the_entry_inert(stack, tmp_path):
-    files = {"python/sglang/version.py": '__version__ = "0.5.23"\n', "python/sglang/a.py": "def go():\n    pass\n    ours()\n"}
+    files = {
+        "python/sglang/version.py": '__version__ = "0.5.23"\n',
+        "python/sglang/a.py": "def go():\n    pass\n    ours()\n",
+    }
     repository = repository_of(tmp_path / "fork", files)
     python = venv(tmp_path / "env", flashinfer_python="0.7.0")
     words = ["--stack", stack, "verify", "--repo", repository.path, "--format", "json"]

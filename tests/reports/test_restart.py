@@ -140,6 +140,15 @@ def test_a_broken_environment_is_not_judged(fork):
     assert tags == {"162": "not-judged", "163": "not-judged", "164": "not-judged"}
 
 
+def test_a_switch_is_known_from_the_launch_command_alone(fork):
+    for launch, says in ((LAUNCH, "set to on"), ("serve", "not set"), (None, "value not known: --launch tells it")):
+        report = report_of(facts_of(fork, python=None, before=None, launch=launch))
+        items = {
+            i["subject"]: i["says"] for s in report.summary["sections"] if s["id"] == "switches" for i in s["items"]
+        }
+        assert items["SGLANG_PREPROCESS_EXECUTOR"] == (f"{says}; default on; entry 201",)
+
+
 def test_no_environment_no_locks(fork):
     report = report_of(facts_of(fork, python=None, launch=None, before=None, locks=None))
     empty = {s["id"]: s["empty"] for s in report.summary["sections"] if not s["items"]}
