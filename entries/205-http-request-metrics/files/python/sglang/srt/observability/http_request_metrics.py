@@ -37,23 +37,23 @@ class _HttpRequestMetrics:
 
         self.requests = Counter(
             "sglang:http_requests_total",
-            "Total number of HTTP requests by endpoint and method",
+            "Requests received, by route and method",
             ["endpoint", "method"],
         )
         self.responses = Counter(
             "sglang:http_responses_total",
-            "Total number of HTTP responses by endpoint and status code",
+            "Responses begun, by route, status code and method",
             ["endpoint", "status_code", "method"],
         )
         self.active = Gauge(
             "sglang:http_requests_active",
-            "Number of currently active HTTP requests",
+            "Requests being served, by route and method",
             ["endpoint", "method"],
             multiprocess_mode="livesum",
         )
         self.routing_keys = Gauge(
             "sglang:routing_keys_active",
-            "Number of unique routing keys with active requests",
+            "Distinct routing keys among the requests being served",
             multiprocess_mode="livesum",
         )
         self._keys: Tally[bytes] = Tally()
