@@ -583,7 +583,7 @@ class _Composer:
         for piece in pieces:
             if piece.state is not CARRIED:
                 continue
-            if why := self._missing_import(piece):
+            if why := self._missing_import(piece) or self._still_read(piece, result):
                 found.append((piece, why))
                 continue
             had_before = {name for name, _ in _read_on(self.base, *piece.base_rows)}
@@ -601,6 +601,19 @@ class _Composer:
                     found.append((piece, f"it reads {name}, which upstream's module no longer has"))
                     break
         return found
+
+    def _still_read(self, piece: _Piece, result: Text) -> str:
+        """A binding that ours takes out and that the result still reads."""
+        bound = _bound_on(self.base, *piece.base_rows) - _bound_on(self.ours, *piece.rows)
+        for name, host in bound:
+            node = (
+                result.hosts.get(self.hosts.get(host, host)) if host and not name.startswith(("=", "self.")) else None
+            )
+            if node is None or name in _own_names(node) or name in _module_names(result):
+                continue
+            if any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(node)):
+                return f"ours takes {name} out, and what stands there reads it"
+        return ""
 
     def _missing_import(self, piece: _Piece) -> str:
         """An import of ours that the new release cannot satisfy."""

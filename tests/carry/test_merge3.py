@@ -327,3 +327,11 @@ def test_t12_an_operand_that_went_along_is_pointed_out():
     base = "import os\nok = cuda or musa or npu\n\n\ndef f():\n    pass\n"
     made = compose(base, base.replace("musa or npu", "npu or hip or rdna"), base.replace("pass", "return"))
     assert any("takes `musa` out" in half.evidence for half in made.halves if half.state == "look")
+
+
+def test_a_binding_that_is_still_read_is_not_taken_out():
+    base = "def f(x):\n    kind = x.kind\n    a = 1\n    b = 2\n    return g(kind)\n"
+    ours = base.replace("    kind = x.kind\n", "").replace("g(kind)", "g(x)")
+    made = compose(base, ours, base.replace("g(kind)", "h(kind, 1)"))
+    assert made.text == base.replace("g(kind)", "h(kind, 1)")
+    assert not any(half.settled for half in made.halves)
