@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stackctl.model.stack import Stack
 from stackctl.plants.manifest import load_stack
-from stackctl.trees.cache import upstream_folder
+from stackctl.trees.cache import cache_folder
 from stackctl.trees.git import Repository
 from stackctl.trees.pypi import ensure_release
 
@@ -42,9 +42,15 @@ def git(folder: Path, *arguments: str, check: bool = True) -> str:
 
 
 def releases_repository(folder: Path, *versions: str) -> Repository:
-    """A scratch clone, sharing its objects, of the cached repository that has these releases."""
-    ensure_release(upstream_folder(), list(versions))
-    git(folder.parent, "clone", "--quiet", "--shared", "--no-checkout", str(upstream_folder()), str(folder))
+    """A scratch clone, sharing its objects, of the tests' own cached repository, which has all of RELEASES.
+
+    All at once and in order: a release's parent is the next lower one that is there when it is added, so a
+    test that came first with 0.5.22 alone once left 0.5.21 on a history of its own, which no merge joins.
+    """
+    assert set(versions) <= set(RELEASES)
+    store = cache_folder() / "tests" / "upstream"
+    ensure_release(store, list(RELEASES))
+    git(folder.parent, "clone", "--quiet", "--shared", "--no-checkout", str(store), str(folder))
     return Repository(folder)
 
 
