@@ -83,7 +83,7 @@ def _start(task: list[Any]) -> subprocess.Popen[bytes] | None:
 
 def main() -> None:
     """Judge what the task on stdin names, last file first."""
-    gc.set_threshold(100_000, 50, 50)
+    gc.set_threshold(1_000_000, 50, 100)
     root, numbers, tree, stock, release = json.load(sys.stdin)
     stack, found = open_stack(Path(root)), Release(**release)
     view = View(_tree(tree), stack, found, View(_tree(stock), stack, found) if stock else None)

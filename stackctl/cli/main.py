@@ -79,7 +79,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     # Syntax trees are many small objects and no cycles: the collector, as it is set, takes half of the time.
-    gc.set_threshold(100_000, 50, 50)
+    gc.set_threshold(1_000_000, 50, 100)
     try:
         sys.exit(cli.main(standalone_mode=False) or 0)
     except click.exceptions.Exit as error:
