@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import subprocess
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -139,20 +138,9 @@ def _hold(item: Item, base: Path, merged: Path, runner: Runner, linted: Callable
 def _figure(item: Item, folder: Path, runner: Runner) -> int | str:
     """The figure on one tree; a text says why there is none."""
     words = split_command(item.command, runner)
-    try:
-        done = subprocess.run(
-            words,
-            cwd=folder,
-            env=runner.environment(folder),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=runner.timeout,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"did not end within {runner.timeout:g} s"
-    except OSError as error:
-        return f"{words[0]} cannot be run: {error.strerror}"
+    done = runner.run(words, folder)
+    if isinstance(done, str):
+        return done
     if done.returncode < 0 or done.returncode == 127:
         return f"{words[0]} ended with {done.returncode}"
     if item.figure == "exit":

@@ -33,6 +33,18 @@ class Runner:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_PASSED)}
         return {**kept, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
 
+    def run(self, command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[bytes] | str:
+        """Run a command in a tree; a text says why it could not be run to its end."""
+        try:
+            return subprocess.run(
+                command, cwd=folder, env=self.environment(folder), stdin=subprocess.DEVNULL,
+                capture_output=True, timeout=self.timeout, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return f"did not end within {self.timeout:g} s"
+        except OSError as error:
+            return f"{command[0]} cannot be run: {error.strerror}"
+
 
 @dataclass(frozen=True)
 class Run:
@@ -74,20 +86,9 @@ def run_pytest(folder: Path, selection: Sequence[str], runner: Runner) -> Run:
             f"--junitxml={junit}",
             *words,
         ]
-        try:
-            done = subprocess.run(
-                command,
-                cwd=folder,
-                env=runner.environment(folder),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=runner.timeout,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return Run(problem=f"did not end within {runner.timeout:g} s", absent=absent)
-        except OSError as error:
-            return Run(problem=f"{runner.python} cannot be run: {error.strerror}", absent=absent)
+        done = runner.run(command, folder)
+        if isinstance(done, str):
+            return Run(problem=done, absent=absent)
         return _read(junit, done, absent)
 
 
