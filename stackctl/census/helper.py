@@ -26,7 +26,7 @@ from stackctl.trees.git import Repository
 from stackctl.trees.release import Release
 from stackctl.trees.tree import FolderTree, GitTree, Tree
 
-_AFTER = 60  # verdicts that were not known: as long as the helper itself takes to start
+_AFTER = 20  # verdicts that were not known: a census of which little is to be judged needs no help
 _WORTH = 200  # plants still to come
 
 

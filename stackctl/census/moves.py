@@ -6,11 +6,13 @@ followed to where the host went before anyone calls it lost.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from stackctl.census.sides import Sides, is_python
+from stackctl.facts.search import read_many
 from stackctl.facts.statements import Fact
 
 _FILE_LIKENESS = 0.5
@@ -18,6 +20,8 @@ _SAME_NAME = 0.45
 _OTHER_NAME = 0.6
 _FAR = 0.8
 _SHORTEST_LINE = 12
+_FEWEST_LINES = 3
+_DEFINED = re.compile(rb"\b(?:class|def)[ \t\f]+(\w+)")
 
 
 @dataclass
@@ -48,6 +52,20 @@ class Moves:
         return sorted(named)
 
 
+@dataclass(frozen=True)
+class _Lost:
+    """A definition of base (its header's `text`, the body's longer `lines`) that one side no longer has there."""
+
+    path: str
+    name: str
+    text: str
+    lines: tuple[bytes, ...]
+
+    @property
+    def short(self) -> str:
+        return self.name.rpartition(".")[2]
+
+
 def merge_moves(first: Moves, second: Moves) -> Moves:
     """The moves of the merged tree: both sides'."""
     return Moves({**second.files, **first.files}, {**second.hosts, **first.hosts})
@@ -61,9 +79,10 @@ def find_moves(sides: Sides, side: str, other: str) -> Moves:
     for path in touched:
         if path not in sides.tree(side) and (target := closest_file(sides, "base", path, side, added)):
             moves.files[target] = path
-    for path in touched:
-        if is_python(path):
-            _moved_hosts(sides, path, side, other, moves)
+    lost = [lost for path in touched if is_python(path) for lost in _lost(sides, path, side, other, moves)]
+    held = _holders(sides, side, lost)
+    for each in lost:
+        _follow(sides, side, each, held.get(each, []), moves)
     return moves
 
 
@@ -123,22 +142,27 @@ def _dice(one: Counter, other: Counter) -> float:
     return 2 * (one & other).total() / total if total else 0.0
 
 
-def _moved_hosts(sides: Sides, path: str, side: str, other: str, moves: Moves) -> None:
-    """Follow the definitions of `path` that `other` changed and `side` no longer has there."""
+def _lost(sides: Sides, path: str, side: str, other: str, moves: Moves) -> Iterator[_Lost]:
+    """The definitions of `path` that `other` changed and `side` no longer has there, outer before inner."""
     base = sides.facts("base", path)
-    here = moves.gone(path) or path
-    now = sides.facts(side, here)
-    present = {name for name, _ in definitions(now)}
+    present = {name for name, _ in definitions(sides.facts(side, moves.gone(path) or path))}
     changed = _changed_hosts(base, sides.facts(other, path))
+    lines = sides.read("base", path).splitlines()
     for name, fact in definitions(base):
-        if name in present or not any(host == name or host.startswith(f"{name}.") for host in changed):
-            continue
-        if any(old[0] == path and name.startswith(f"{old[1]}.") for old in moves.hosts.values()):
-            continue  # its class moved, and it went along
-        target = _renamed(base, now, name, fact) or None
-        found = (here, target) if target else _elsewhere(sides, path, side, base, name, fact)
-        if found:
-            moves.hosts[found] = (path, name)
+        if name not in present and any(host == name or host.startswith(f"{name}.") for host in changed):
+            body = [line.strip() for line in lines[fact.line : fact.end]]
+            yield _Lost(path, name, fact.text, tuple(line for line in body if len(line) >= _SHORTEST_LINE))
+
+
+def _follow(sides: Sides, side: str, lost: _Lost, holders: list[str], moves: Moves) -> None:
+    """Note where `side` moved a definition to, if that can be told."""
+    if any(old[0] == lost.path and lost.name.startswith(f"{old[1]}.") for old in moves.hosts.values()):
+        return  # its class moved, and it went along
+    base, here = sides.facts("base", lost.path), moves.gone(lost.path) or lost.path
+    target = _renamed(base, sides.facts(side, here), lost.name, lost.text)
+    found = (here, target) if target else _elsewhere(sides, side, lost, body(base, lost.name), holders)
+    if found:
+        moves.hosts[found] = (lost.path, lost.name)
 
 
 def definitions(facts: Iterable[Fact]) -> list[tuple[str, Fact]]:
@@ -167,10 +191,10 @@ def body(facts: Iterable[Fact], name: str) -> Counter[tuple[str, str, str]]:
     )
 
 
-def _renamed(base: list[Fact], now: list[Fact], name: str, fact: Fact) -> str:
+def _renamed(base: list[Fact], now: list[Fact], name: str, text: str) -> str:
     """The new name of a definition in the same file: a new definition with nearly the same body."""
     known = {other for other, _ in definitions(base)}
-    content, word = body(base, name), fact.text.split()[-2]
+    content, word = body(base, name), text.split()[-2]
     best, score = "", 0.0
     for candidate, found in definitions(now):
         if candidate in known or found.text.split()[-2] != word:
@@ -183,34 +207,43 @@ def _renamed(base: list[Fact], now: list[Fact], name: str, fact: Fact) -> str:
 
 
 def _elsewhere(
-    sides: Sides, path: str, side: str, base: list[Fact], name: str, fact: Fact
+    sides: Sides, side: str, lost: _Lost, content: Counter[tuple[str, str, str]], holders: list[str]
 ) -> tuple[str, str] | None:
     """The place in another file that `side` moved a definition to, if exactly one is alike enough."""
-    content, short = body(base, name), name.rpartition(".")[2]
-    header = f"{fact.text.split()[-2]} {short}".encode()
-    lines = _distinctive(sides.read("base", path), fact)
-    found: list[tuple[float, str, str]] = []
-    for candidate, blobs in sides.differing.items():
-        if candidate == path or not is_python(candidate) or blobs[0] == sides.blob(side, candidate):
-            continue
-        if candidate in sides.tree(side) and _may_hold(sides.read(side, candidate), header, lines):
-            found += _alike(sides, side, candidate, content, short)
-    found.sort(reverse=True)
+    found = sorted((alike for path in holders for alike in _alike(sides, side, path, content, lost.short)), reverse=True)
     if not found or (len(found) > 1 and found[0][0] == found[1][0]):
         return None
     return found[0][1], found[0][2]
 
 
-def _distinctive(data: bytes, fact: Fact) -> list[bytes]:
-    lines = data.splitlines()[fact.line : fact.end]
-    return [line.strip() for line in lines if len(line.strip()) >= _SHORTEST_LINE]
+def _holders(sides: Sides, side: str, lost: list[_Lost]) -> dict[_Lost, list[str]]:
+    """Other files that `side` changed and whose bytes make them worth parsing: each is read once for all the lost.
+
+    Such a file defines the same name, or holds most of the body's lines.
+    """
+    named, lined = defaultdict(list), defaultdict(list)
+    for each in lost:
+        named[each.short.encode()].append(each)
+        for line, times in Counter(each.lines).items() if len(each.lines) >= _FEWEST_LINES else ():
+            lined[line].append((each, times))
+    found: dict[_Lost, list[str]] = defaultdict(list)
+    for path, data in _changed_files(sides, side) if lost else ():
+        holding = {each for name in _DEFINED.findall(data) for each in named.get(name, ())}
+        held: Counter[_Lost] = Counter()
+        for line in lined.keys() & {line.strip() for line in data.splitlines()}:
+            held.update(dict(lined[line]))
+        holding |= {each for each, times in held.items() if times >= _FAR * len(each.lines)}
+        for each in holding:
+            if each.path != path:
+                found[each].append(path)
+    return found
 
 
-def _may_hold(data: bytes, header: bytes, lines: list[bytes]) -> bool:
-    """Whether a file's bytes make it worth parsing: the same name, or most of the body's lines."""
-    if header in data:
-        return True
-    return len(lines) >= 3 and sum(line in data for line in lines) >= _FAR * len(lines)
+def _changed_files(sides: Sides, side: str) -> Iterator[tuple[str, bytes]]:
+    """(path, bytes) of the Python files that `side` has otherwise than base."""
+    tree = sides.tree(side)
+    paths = [p for p, blobs in sides.differing.items() if is_python(p) and p in tree and blobs[0] != tree.blob(p)]
+    return read_many(tree, [path for path in paths if tree.is_file(path)])
 
 
 def _alike(

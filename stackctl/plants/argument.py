@@ -87,9 +87,9 @@ class Argument(Kind):
         return Judgement(Verdict.LOST, message, **where)
 
     def words(self, plant: Plant) -> frozenset[str]:
-        keyword = plant.options.get("keyword")
-        names = words(ast.unparse(_template(plant.options["value"]))) - {f"__{_HOLE}__"}
-        return names | {keyword} if keyword else names
+        hole, keyword = f"__{_HOLE}__", plant.options.get("keyword")
+        value = ast.unparse(_template(plant.options["value"]))
+        return frozenset(word for word in words(f"{hole}({keyword}={value})" if keyword else value) if hole not in word)
 
     def leftover(self, plant: Plant, entry: Entry, view: View) -> bool:
         if "{value}" not in plant.options["value"]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import io
 import keyword
+import re
 import textwrap
 import tokenize
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ Host = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _OPAQUE = (*DEFINITIONS, ast.Lambda)
 _SUITES = ("body", "handlers", "orelse", "finalbody", "cases")
+_BREAKS = frozenset({",", "*", "**", ";"})
 _SIMPLE = (ast.Assign, ast.Expr, ast.Return, ast.AnnAssign, ast.AugAssign, ast.Import, ast.ImportFrom, ast.Assert, ast.Raise)
 
 
@@ -181,13 +184,44 @@ def _documented(node: ast.AST) -> bool:
 
 @lru_cache(4096)
 def words(code: str) -> frozenset[str]:
-    """The names in a piece of code. Text without one of them cannot hold that code."""
+    """What text must hold to hold a piece of code: its names, and as "a b" names that follow each other there."""
+    tree = ast.parse(code)
     found: set[str] = set()
-    for node in ast.walk(ast.parse(code)):
+    for node in ast.walk(tree):
         for field in ("id", "attr", "arg", "name", "asname", "module"):
             if isinstance(name := getattr(node, field, None), str):
                 found.update(name.split("."))
-    return frozenset(found - {"*"})
+    return frozenset(found - {"*"}).union(_pairs(tree, found))
+
+
+def _pairs(tree: ast.AST, names: set[str]) -> Iterator[str]:
+    """Names with nothing between them but brackets and operators, however the code is laid out.
+
+    `f(b=c, *d)` and `f(*d, b=c)` are one tree, so nothing is said across a comma or a star.
+    """
+    before, inside = "", 0
+    for token in tokenize.generate_tokens(io.StringIO(ast.unparse(tree)).readline):
+        kind = tokenize.tok_name[token.type]
+        inside += (kind == "FSTRING_START") - (kind == "FSTRING_END")
+        if token.type == tokenize.OP and token.string not in _BREAKS and not inside:
+            continue
+        name = token.string if token.type == tokenize.NAME and token.string in names and not inside else ""
+        if before and name and before != "self":  # what follows `self` is told by its own name
+            yield f"{before} {name}"
+        before = name
+
+
+def holds(text: str, words: frozenset[str]) -> bool:
+    """Whether text, normalised as Python does its names, has all of `words`: if not, it cannot hold their code."""
+    return all(word in text for word in words if " " not in word) and all(
+        _pair(word).search(text) for word in words if " " in word
+    )
+
+
+@lru_cache(4096)
+def _pair(word: str) -> re.Pattern[str]:
+    first, second = map(re.escape, word.split(" "))
+    return re.compile(rf"\b{first}(?:[^\w#]|#[^\r\n]*)*+{second}\b")
 
 
 def is_name(word: object) -> bool:

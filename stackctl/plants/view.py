@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import TYPE_CHECKING, Any
 
 from stackctl.model.errors import StackctlError
 from stackctl.model.stack import Entry, Plant, Stack
 from stackctl.model.verdict import Verdict
 from stackctl.plants.errors import Unplantable
-from stackctl.plants.module import Host, Module
+from stackctl.plants.module import Host, Module, holds
 from stackctl.trees.source import Source, SourceError
 
 if TYPE_CHECKING:
@@ -65,14 +66,16 @@ class View:
             self._read = (path, self.tree.read(path))
         return self._read[1]
 
-    def lacks(self, path: str, names: frozenset[str]) -> bool:
-        """Whether a file cannot hold code with these names: told by its bytes, which is cheaper than parsing it."""
-        if not names or not self.exists(path):
+    def lacks(self, path: str, words: frozenset[str]) -> bool:
+        """Whether a file cannot hold code with these words: told by its bytes, which is cheaper than parsing it."""
+        if not words or not self.exists(path):
             return False
-        data = self.read(path)
-        # In other encodings, and in letters that Python normalises, a name can be spelt in other bytes.
-        plain = data.isascii() and b"coding" not in b"".join(data.split(b"\n", 2)[:2])
-        return plain and not all(name.encode() in data for name in names)
+        try:
+            text = Source.decode(self.read(path)).text
+        except SourceError:
+            return False
+        # Python normalises names: in letters beyond ASCII one can be spelt otherwise.
+        return not holds(text if text.isascii() else unicodedata.normalize("NFKC", text), words)
 
     def write(self, path: str, data: bytes | None) -> None:
         """Keep a changed file; None removes it. Refuses to write through a symlink."""
