@@ -6,10 +6,12 @@ followed to where the host went before anyone calls it lost.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from stackctl.census.sides import Sides, is_python
 from stackctl.facts.search import read_many
@@ -72,7 +74,26 @@ def merge_moves(first: Moves, second: Moves) -> Moves:
 
 
 def find_moves(sides: Sides, side: str, other: str) -> Moves:
-    """The moves `side` made of files and definitions that `other` changed."""
+    """The moves `side` made of files and definitions that `other` changed.
+
+    Merged has no part in them, so they are kept: it is merged that changes from audit to audit.
+    """
+    key = _key(sides, side, other)
+    stored = sides.cache.get("moves", key)
+    if stored is not None:
+        return Moves(dict(stored[0]), {tuple(new): tuple(old) for new, old in stored[1]})
+    moves = _found_moves(sides, side, other)
+    sides.cache.put("moves", key, (list(moves.files.items()), list(moves.hosts.items())))
+    return moves
+
+
+def _key(sides: Sides, side: str, other: str) -> str:
+    """What the moves are found from: the three sides' blobs, and the code here."""
+    blobs = [(path, *found[:3]) for path, found in sides.differing.items() if len(set(found[:3])) > 1]
+    return hashlib.sha256(repr((side, other, blobs)).encode(errors="surrogateescape") + Path(__file__).read_bytes()).hexdigest()
+
+
+def _found_moves(sides: Sides, side: str, other: str) -> Moves:
     moves = Moves()
     touched = [path for path, blobs in sides.differing.items() if _touched(sides, path, other, side)]
     added = [p for p in sides.differing if p in sides.tree(side) and p not in sides.base]

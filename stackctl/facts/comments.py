@@ -7,6 +7,8 @@ import re
 from stackctl.facts.statements import Fact
 from stackctl.trees.source import Source
 
+FORMAT = 1  # of the facts; raise it when they change
+
 # Strings first, so that a `#` inside one is not taken for a comment. Python's own tokenizer says
 # the same and takes fifty times as long.
 _TOKEN = re.compile(

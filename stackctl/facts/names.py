@@ -6,11 +6,12 @@ are texts such as `self.runner.step`. A name that is local to a function is neve
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-FORMAT = 7
+FORMAT = 8
 
 
 class Parameter(NamedTuple):
@@ -108,8 +109,9 @@ class ModuleNames:
     open: bool = False
 
     def pack(self) -> list[Any]:
-        """The content as values that `marshal` can write."""
-        return [_plain(getattr(self, item.name)) for item in fields(self)]
+        """The content as values that `marshal` can write, what is rarely asked for as bytes of its own."""
+        rows = ((item.name, _plain(getattr(self, item.name))) for item in fields(self))
+        return [marshal.dumps(value) if name in _LAZY else value for name, value in rows]
 
     @classmethod
     def unpack(cls, stored: list[Any]) -> ModuleNames:
@@ -126,7 +128,7 @@ class _Stored(ModuleNames):
     def __getattr__(self, name: str) -> Any:
         if name not in _LAZY:
             raise AttributeError(name)
-        value = _LAZY[name](self._raw[name])
+        value = _LAZY[name](marshal.loads(self._raw[name]))
         self.__dict__[name] = value
         return value
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from stackctl.census.rules.context import Context
-from stackctl.facts.comments import host_ranges, read_comments
+from stackctl.facts.comments import FORMAT, host_ranges, read_comments
 from stackctl.facts.statements import Fact
 from stackctl.model.report import Finding
 from stackctl.model.verdict import Verdict
@@ -48,8 +48,14 @@ def _may_have_lost(context: Context, path: str) -> bool:
 
 
 def _comments(context: Context, side: str, path: str) -> list[Fact]:
-    source = context.sides.source(side, path)
-    return read_comments(source, host_ranges(context.sides.facts(side, path))) if source else []
+    sides, blob = context.sides, context.sides.blob(side, path)
+    stored = sides.cache.get(f"comments.{FORMAT}", blob)
+    if stored is None:
+        source = sides.source(side, path)
+        found = read_comments(source, host_ranges(sides.facts(side, path))) if source else []
+        stored = [tuple(fact) for fact in found]
+        sides.cache.put(f"comments.{FORMAT}", blob, stored)
+    return [Fact._make(row) for row in stored]
 
 
 def _goes_along(context: Context, path: str, comment: Fact) -> bool:

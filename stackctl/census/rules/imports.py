@@ -27,11 +27,10 @@ def _broken(context: Context, path: str, item: Import) -> str:
         return ""
 
     def resolves(world: World, there: str) -> bool | None:
-        names = world.names(there)
-        if names is not None and not _has(names, item):
-            return None
         state = world.state(item, there)
-        return None if state == "outside" else state == "ok"
+        if state == "outside" or ((names := world.names(there)) is not None and not _has(names, item)):
+            return None
+        return state == "ok"
 
     if not context.fell(path, resolves):
         return ""

@@ -12,7 +12,9 @@ from stackctl.model.report import Finding
 from stackctl.model.verdict import Verdict
 
 _WORD = re.compile(rb"[A-Z]+(?![a-z])|[A-Z][a-z]+|[a-z]+")
+_LAST = re.compile(rb"\w*\Z")
 _SHORT = 3
+_LONGEST = 64  # bytes of a name
 
 
 def self_attributes(context: Context) -> Iterator[Finding]:
@@ -116,15 +118,20 @@ def _reads_it(world: World, order: list[tuple[str, str]], attribute: str) -> boo
 
 def _set_from_outside(context: Context, name: str, attribute: str) -> bool:
     """Whether another file of merged assigns the attribute on something named like an instance of the class."""
-    pattern = re.compile(
-        rb"(\w+)\.%(a)s\s*=[^=]|setattr\(\s*(?:\w+\.)*(\w+),\s*[\"']%(a)s[\"']" % {b"a": re.escape(attribute.encode())}
-    )
     own = set(_WORD.findall(name.encode()))
     alike = {word.lower() for word in own if len(word) > _SHORT}
     others = set(context.apart) - set(context.own)
     near = [path for path in context.holding("merged", [attribute.encode()]) if path in others]
     return any(
-        alike & set((found[0] or found[1]).lower().split(b"_"))
+        alike & set(instance.lower().split(b"_"))
         for _, data in read_many(context.sides.merged, near)
-        for found in pattern.findall(data)
+        for instance in _assigned(data, re.escape(attribute.encode()))
     )
+
+
+def _assigned(data: bytes, attribute: bytes) -> Iterator[bytes]:
+    """The last names of what has the attribute assigned. Each pattern begins with a text: that alone is quick."""
+    for found in re.finditer(rb"\.%b\s*=[^=]" % attribute, data):
+        yield _LAST.search(data, max(0, found.start() - _LONGEST), found.start())[0]
+    for found in re.finditer(rb"setattr\(\s*(?:\w+\.)*(\w+),\s*[\"']%b[\"']" % attribute, data):
+        yield found[1]

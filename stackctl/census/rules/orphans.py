@@ -10,8 +10,6 @@ from stackctl.census.rules.context import Context
 from stackctl.model.report import Finding
 from stackctl.model.verdict import Level, Verdict
 
-_WORD = re.compile(r"\w+")
-
 
 def orphans(context: Context) -> Iterator[Finding]:
     """Names and files that ours added and used, that merged has, and that nothing in merged names."""
@@ -29,9 +27,13 @@ def _names(context: Context, path: str) -> Iterator[Finding]:
     has, had = context.merged.names(path), context.ours.names(path)
     if has is None or had is None:
         return
-    words = {side: _WORD.findall(_text(context, side, path)) for side in ("base", "ours", "merged")}
-    for name in has.bound.keys() & had.bound.keys() - set(words["base"]):
-        if words["merged"].count(name) == 1 < words["ours"].count(name) and not _named_elsewhere(context, path, name):
+    known = context.base.names(path)
+    base, ours, merged = (_text(context, side, path) for side in ("base", "ours", "merged"))
+    for name in sorted((has.bound.keys() & had.bound.keys()) - (known.bound.keys() if known else set())):
+        word = re.compile(rf"\b{name}\b")
+        if word.search(base) or len(word.findall(merged)) != 1 or len(word.findall(ours)) < 2:
+            continue
+        if not _named_elsewhere(context, path, name):
             yield _finding(path, has.bound[name], "", f"`{name}` is still bound here, and nothing uses it any more")
 
 
