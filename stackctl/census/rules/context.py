@@ -34,6 +34,12 @@ class Context:
         return [p for p, blobs in self.sides.differing.items() if p.endswith(".py") and blobs[3] and blobs[3] != blobs[2]]
 
     @cached_property
+    def parts(self) -> frozenset[str]:
+        """Every folder's and file's name on any side, endings left off: no other name can be a module's."""
+        names = {part for path in self.sides.paths for part in path.split("/")}
+        return frozenset(name.partition(".")[0] for name in names)
+
+    @cached_property
     def apart(self) -> list[str]:
         """The Python files that merged does not have exactly as ours has them."""
         return [p for p, blobs in self.sides.differing.items() if p.endswith(".py") and blobs[3] != blobs[1]]
