@@ -87,7 +87,7 @@ def render(report: Report, form: str) -> None:
     """Print a report on stdout, alone there."""
     if form != "text":
         click.echo(view(report, form))
-    elif sys.stdout.isatty() or os.environ.get("FORCE_COLOR"):
+    elif at_terminal():
         from stackctl.reports.terminal import render_terminal
 
         render_terminal(report)
@@ -95,6 +95,11 @@ def render(report: Report, form: str) -> None:
         from stackctl.reports.text import render_text
 
         click.echo(render_text(report))
+
+
+def at_terminal() -> bool:
+    """Whether a person reads stdout, or wants it as for one."""
+    return sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))
 
 
 def view(report: Report, form: str) -> str:

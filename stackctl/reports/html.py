@@ -15,16 +15,11 @@ from importlib.resources import files
 from typing import Any
 
 from stackctl.model.report import EntryRow, Report
+from stackctl.reports.board import SIGNS, TONES, columns
 
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
 _COLOURS = {
-    "whole": "good",
-    "adopted": "info",
-    "inert": "warn",
-    "half": "bad",
-    "absent": "bad",
-    "not-judged": "warn",
-    "not-due": "calm",
+    **TONES,
     "added": "good",
     "changed": "info",
     "retired": "calm",
@@ -42,15 +37,6 @@ _COLOURS = {
     "stray": "bad",
     "exclusive": "warn",
     "due again": "info",
-}
-_ORDER = ("absent", "half", "not-judged", "inert", "whole", "adopted", "not-due")
-_MATRIX = {
-    "ours": ("O", "good", "ours: to be planted"),
-    "adopted": ("A", "info", "adopted: upstream has it"),
-    "in part": ("P", "warn", "adopted in part"),
-    "re-anchor": ("!", "bad", "its host is not there: re-anchor"),
-    "not due": ("·", "", "not due"),
-    "watched": ("–", "", "watched for absence"),
 }
 
 
@@ -73,7 +59,7 @@ def render_html(report: Report) -> str:
         "key": _text(f"{summary['label']}@{summary['at']['commit'][:12]}"),
         "facts": _facts(summary),
         "links": _links(summary),
-        "verdicts": "".join(f'<option value="{_text(word)}">{_text(word)}</option>' for word in _present(report)),
+        "verdicts": "".join(f'<option value="{_text(word)}">{_text(word)}</option>' for word, _ in columns(report.entries)),
         "sections": "".join(_section(section, marks) for section in summary["sections"]),
         "board": _board(report, marks),
         "matrix": _matrix(summary["matrix"], report, marks),
@@ -176,17 +162,11 @@ def _tag(word: str, colour: str = "") -> str:
     return f'<span class="tag {colour or _COLOURS.get(word, "calm")}">{_text(word)}</span>' if word else ""
 
 
-def _present(report: Report) -> list[str]:
-    found = {str(row.verdict) for row in report.entries}
-    return [word for word in _ORDER if word in found]
-
-
 def _board(report: Report, marks: _Marks) -> str:
-    columns = [(word, [row for row in report.entries if str(row.verdict) == word]) for word in _present(report)]
     body = "".join(
         f'<div class="column"><h3>{_tag(word)}{len(rows)}</h3>'
         f'<ul tabindex="0" aria-label="{_text(word)} entries">{_cards(rows, marks)}</ul></div>'
-        for word, rows in columns
+        for word, rows in columns(report.entries)
     )
     head = _head("board", "Board: entries by verdict", str(len(report.entries)))
     return f'{head}<div class="board">{body}</div></section>\n'
@@ -215,7 +195,7 @@ def _matrix(table: Mapping[str, Any] | None, report: Report, marks: _Marks) -> s
     )
     rows = "".join(_matrix_row(number, titles.get(number, ""), words, marks) for number, words in table["rows"].items())
     key = "".join(
-        f'<span><b class="{colour}">{sign}</b>{_text(says)}</span>' for sign, colour, says in _MATRIX.values()
+        f'<span><b class="{colour}">{sign}</b>{_text(says)}</span>' for sign, colour, says in SIGNS.values()
     )
     size = f"{len(table['rows'])} × {len(table['releases'])}"
     return (
@@ -229,7 +209,7 @@ def _matrix(table: Mapping[str, Any] | None, report: Report, marks: _Marks) -> s
 
 def _matrix_row(number: str, title: str, words: Iterable[str], marks: _Marks) -> str:
     cells = "".join(
-        f'<td role="cell" class="{colour}">{sign}</td>' for sign, colour, _ in (_MATRIX[word] for word in words)
+        f'<td role="cell" class="{colour}">{sign}</td>' for sign, colour, _ in (SIGNS[word] for word in words)
     )
     text = _text(f"{number} {title}")
     head = f'<th role="rowheader" scope="row" title="{_text(title)}">{text}</th>'

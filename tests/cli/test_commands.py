@@ -69,7 +69,7 @@ def test_list_and_show(at):
     assert [row["plants"] for row in at.run("list", "--format", "json").json["entries"]] == [3, 2]
     shown = at.run("show", "1")
     assert shown.code == 0 and shown.out.startswith("1 Worker\n") and "sglang.srt.serving:Serving.handle" in shown.out
-    assert [plant["id"] for plant in at.run("show", "1", "--format", "json").json["plants"]] == ["worker", "import", "convert"]
+    assert [plant["id"] for plant in at.run("show", "1", "--format", "json").json["summary"]["plants"]] == ["worker", "import", "convert"]
     gone = at.run("show", "9")
     assert gone.code == 2 and "no entry 9 in stack stack" in gone.err and "hint: see: stackctl list" in gone.err
 
