@@ -1,22 +1,45 @@
-"""`stackctl smoke`: real SGLang code on a planted tree."""
+"""`stackctl smoke`: boot real SGLang code from a planted tree, load it, judge it."""
 
 from __future__ import annotations
 
+import contextlib
+import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from stackctl.cli.common import Settings, open_repository, repo_option, status
+from stackctl.cli.common import F, Settings, open_repository, repo_option, status
+
+if TYPE_CHECKING:
+    from stackctl.smoke.environment import Environment
+    from stackctl.smoke.results import Subject
+    from stackctl.smoke.servers import Host
 
 
 @click.group()
 def command() -> None:
-    """Run real SGLang code from a planted tree, without a GPU."""
+    """Boot real SGLang code from a planted tree, load it, judge it; without a GPU, its whole HTTP front end."""
 
 
 _DIR = click.option("--dir", "directory", type=click.Path(path_type=Path), help="The environment's folder; default: in the cache.")
 _TORCH = click.option("--torch", help="The pip requirement for torch; any build serves. Default: a CPU build where the index has one.")
-_ENGINE = click.option("--engine", type=click.Choice(["frontend"]), default="frontend", show_default=True, help="What can be run: the real HTTP front end.")
+_ENGINE = click.option(
+    "--engine", type=click.Choice(["frontend", "gpu"]), default="frontend", show_default=True,
+    help="frontend: the real HTTP front end and a stand-in scheduler; gpu: the whole engine.",
+)  # fmt: skip
+
+
+def _tree_options(function: F) -> F:
+    for option in (
+        click.option("--release", help="The tree's SGLang release; default: from its version file or the nearest tag."),
+        click.option("--tree", type=click.Path(path_type=Path), help="A folder with the planted tree, instead of --at."),
+        click.option("--at", help="The planted commit to run."),
+        repo_option,
+    ):
+        function = option(function)
+    return function
 
 
 @command.command()
@@ -26,52 +49,219 @@ _ENGINE = click.option("--engine", type=click.Choice(["frontend"]), default="fro
 @_TORCH
 @click.pass_obj
 def prepare(settings: Settings, engine: str, release: str, directory: Path | None, torch: str | None) -> int:
-    """Make an environment: the CPU-only package set of a release and a small model folder (about 1.6 GB)."""
-    env = _prepare(settings, release, directory, torch)
+    """Make an environment: packages of a release and a small model folder (frontend: CPU only, about 1.6 GB)."""
+    env = _prepare(settings, release, directory, torch, engine)
     click.echo(f"python {env.python}\nmodel  {env.model}")
     return 0
 
 
 @command.command()
-@repo_option
-@click.option("--at", required=True, help="The planted commit to run.")
-@click.option("--check", "check", default="chat_conversion", show_default=True, help="The check's file name in the stack's checks/smoke.")
-@click.option("--release", help="The tree's SGLang release; default: from its version file or the nearest tag.")
+@click.argument("scenarios", nargs=-1)
+@_tree_options
+@click.option("--check", "check", help="Run one script of the stack's checks/smoke instead, such as chat_conversion.")
+@_ENGINE
+@click.option("--out", type=click.Path(path_type=Path), help="The run's folder, new or empty; default: a new one below smoke-runs/ in the cache.")
+@click.option("--arm", "arms", multiple=True, help="Only this arm (again for more).")
+@click.option("--case", "cases", multiple=True, help="Only this case (again for more).")
+@click.option("--runs", type=click.IntRange(1), help="How often each arm runs, instead of what the scenario says.")
+@click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", help="Change a setting of the load, as in --set seconds=5 (again for more).")
+@click.option("--python", type=click.Path(path_type=Path), help="An interpreter that has SGLang, instead of a prepared environment.")
+@click.option("--model", type=click.Path(path_type=Path), help="The model folder to serve, with --python.")
+@click.option("--time-limit", type=click.FloatRange(1), help="Minutes after which the run is ended and counts as not judged.")
 @_DIR
 @_TORCH
 @click.pass_obj
-def run(settings: Settings, repo: Path | None, at: str, check: str, release: str | None, directory: Path | None, torch: str | None) -> int:
-    """Run one check of checks/smoke on a planted commit and print what it found, as JSON."""
+def run(settings: Settings, scenarios: tuple[str, ...], repo: Path | None, at: str | None, tree: Path | None, release: str | None,
+        check: str | None, engine: str, out: Path | None, arms: tuple[str, ...], cases: tuple[str, ...], runs: int | None,
+        changes: tuple[str, ...], python: Path | None, model: Path | None, time_limit: float | None,
+        directory: Path | None, torch: str | None) -> int:  # fmt: skip
+    """Run SCENARIOS of the stack's checks/smoke, or files; all that run by default when none is named.
+
+    Exit code 0: every claim holds. 1: one does not. 2: nothing failed, but something could not be judged.
+    """
+    from stackctl.smoke.results import require_engine
+    from stackctl.smoke.running import Wish
+    from stackctl.smoke.scenario import find_scenarios
+
+    require_engine(engine)
+    wish = Wish(arms, cases, runs, _changes(changes))
+    if check:
+        return _run_check(settings, check, repo, at, tree, release, directory, torch)
+    found = find_scenarios(_checks(settings), scenarios)
+    folder = _out_folder(out)
+    with _time_limit(time_limit), _subject(settings, folder, repo, at, tree, release) as (subject, source):
+        host = _host(settings, subject, source, engine, (python, model), directory, torch)
+        return _run_job(settings, found, host, subject, folder, wish)
+
+
+@command.command()
+@click.argument("left", type=click.Path(path_type=Path))
+@click.argument("right", type=click.Path(path_type=Path))
+@click.option("--all", "everything", is_flag=True, help="Also the metrics that do not differ.")
+def compare(left: Path, right: Path, everything: bool) -> int:
+    """Put the results of two runs' folders beside each other."""
+    from stackctl.smoke.compare import compare_folders
+
+    click.echo(compare_folders(left, right, everything))
+    return 0
+
+
+@command.command()
+@_tree_options
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The archive to write, such as smoke.tar.gz.")
+@_DIR
+@_TORCH
+@click.pass_obj
+def bundle(settings: Settings, repo: Path | None, at: str | None, tree: Path | None, release: str | None, out: Path,
+           directory: Path | None, torch: str | None) -> int:  # fmt: skip
+    """Pack a planted tree, the model folder, scenarios and stackctl for a GPU host that has SGLang and no network."""
+    import tempfile
+
+    from stackctl.smoke.bundle import write_bundle
+
+    with tempfile.TemporaryDirectory(prefix="stackctl-bundle-") as scratch, _subject(settings, Path(scratch), repo, at, tree, release) as (subject, source):
+        env = _prepare(settings, subject.release, directory, torch, "frontend")
+        write_bundle(out, source, env.model, _checks(settings), subject)
+    click.echo(f"{out}\non the GPU host: tar xf {out.name} && stackctl-smoke/run PYTHON-THAT-HAS-SGLANG")
+    return 0
+
+
+def _run_job(settings: Settings, found: list[Any], host: Host, subject: Subject, folder: Path, wish: Any) -> int:
+    from stackctl.smoke.report import exit_code, summary
+    from stackctl.smoke.session import Job, run_job
+
+    with status(settings, "running"):
+        done = run_job(Job(found, host, subject, folder, wish, settings.say))
+    click.echo(summary(done, folder))
+    return exit_code(done)
+
+
+def _run_check(settings: Settings, check: str, repo: Path | None, at: str | None, tree: Path | None, release: str | None,
+               directory: Path | None, torch: str | None) -> int:  # fmt: skip
     import subprocess
     import tempfile
 
     from stackctl.model.errors import StackctlError
-    from stackctl.plants.stacks import find_stack
     from stackctl.smoke.environment import run_check
-    from stackctl.trees.export import export
-    from stackctl.trees.release import release_of
-    from stackctl.trees.tree import GitTree
 
-    script = find_stack(settings.stack_dir or Path.cwd()) / "checks" / "smoke" / f"{check}.py"
+    script = _checks(settings) / f"{check}.py"
     if not script.is_file() or "/" in check:
         raise StackctlError(f"no check {check!r}", str(script.parent))
-    tree = GitTree(open_repository(repo), at)
-    env = _prepare(settings, release_of(tree, release).version, directory, torch)
-    with tempfile.TemporaryDirectory(prefix="stackctl-tree-") as folder, status(settings, f"running {check}"):
-        export(tree, Path(folder))
+    with tempfile.TemporaryDirectory(prefix="stackctl-tree-") as scratch, _subject(settings, Path(scratch), repo, at, tree, release) as (subject, source):
+        env = _prepare(settings, subject.release, directory, torch, "frontend")
         try:
-            done = run_check(env, Path(folder), script=script, timeout=600)
+            done = run_check(env, source, script=script, timeout=600)
         except subprocess.TimeoutExpired:
-            raise StackctlError(f"{check} did not end within 10 minutes", at) from None
+            raise StackctlError(f"{check} did not end within 10 minutes", subject.tree) from None
     click.echo(done.stdout.strip())
     if done.returncode:
         click.echo(done.stderr.strip()[-4000:], err=True)
     return 1 if done.returncode else 0
 
 
-def _prepare(settings: Settings, release: str, directory: Path | None, torch: str | None):  # noqa: ANN202 - its module is loaded late
+def _checks(settings: Settings) -> Path:
+    from stackctl.plants.stacks import find_stack
+
+    return find_stack(settings.stack_dir or Path.cwd()) / "checks" / "smoke"
+
+
+@contextlib.contextmanager
+def _subject(settings: Settings, scratch: Path, repo: Path | None, at: str | None, tree: Path | None, release: str | None) -> Iterator[tuple[Subject, Path]]:
+    """What is tested, and a folder that holds it: the one named, or a commit written out for as long as the run takes."""
+    import shutil
+
+    from stackctl.model.errors import StackctlError
+    from stackctl.smoke.results import Subject
+    from stackctl.trees.release import release_of
+    from stackctl.trees.tree import FolderTree, GitTree
+
+    if bool(at) == bool(tree):
+        raise StackctlError("say what to run", hint="either --at BRANCH, or --tree FOLDER")
+    if tree:
+        if not (tree / "python" / "sglang").is_dir():
+            raise StackctlError("no python/sglang in this tree", str(tree))
+        yield Subject(release_of(FolderTree(tree), release).version, str(tree), None), tree.absolute()
+        return
+    from stackctl.trees.export import export
+
+    planted = GitTree(open_repository(repo), str(at))
+    source = scratch.absolute() / "tree"
+    with status(settings, f"writing {at} out"):
+        export(planted, source)
+    try:
+        yield Subject(release_of(planted, release).version, str(at), planted.commit), source
+    finally:
+        shutil.rmtree(source, ignore_errors=True)
+
+
+def _host(settings: Settings, subject: Subject, source: Path, engine: str, own: tuple[Path | None, Path | None],
+          directory: Path | None, torch: str | None) -> Host:  # fmt: skip
+    """The interpreter and model that were named, else a prepared environment's."""
+    from stackctl.model.errors import StackctlError
+    from stackctl.smoke.servers import Host
+
+    python, model = own
+    if python and not model:
+        raise StackctlError("--python needs --model: the folder to serve")
+    if python and model:
+        return Host(python.absolute(), model.absolute(), source, engine)
+    env = _prepare(settings, subject.release, directory, torch, engine)
+    return Host(env.python, model.absolute() if model else env.model, source, engine)
+
+
+def _out_folder(out: Path | None) -> Path:
+    from stackctl.model.errors import StackctlError
+    from stackctl.smoke.running import now_utc
+    from stackctl.trees.cache import cache_folder
+
+    folder = out or cache_folder() / "smoke-runs" / now_utc().replace(":", "")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise StackctlError("is not a new or an empty folder", str(folder), "name another one with --out")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder.absolute()
+
+
+def _changes(changes: tuple[str, ...]) -> dict[str, Any]:
+    """NAME=VALUE pairs, each value as TOML writes it, else as the text it is."""
+    import tomllib
+
+    from stackctl.model.errors import StackctlError
+
+    found: dict[str, Any] = {}
+    for change in changes:
+        name, equals, value = change.partition("=")
+        if not name or not equals:
+            raise StackctlError(f"not a setting: {change!r}", hint="as in --set seconds=5")
+        try:
+            found[name] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[name] = value
+    return found
+
+
+@contextlib.contextmanager
+def _time_limit(minutes: float | None) -> Iterator[None]:
+    """SIGTERM and the end of the time become exceptions, so that whatever was started is ended on the way out."""
+    from stackctl.model.errors import StackctlError
+
+    def stop(signum: int, _: object) -> None:
+        if signum == signal.SIGALRM:
+            raise StackctlError(f"not done within {minutes:g} minutes; nothing that did not run counts as passed")
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGALRM)}
+    signal.setitimer(signal.ITIMER_REAL, (minutes or 0) * 60)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _prepare(settings: Settings, release: str, directory: Path | None, torch: str | None, engine: str) -> Environment:
     from stackctl.smoke.environment import TORCH, prepare
     from stackctl.trees.cache import cache_folder
 
-    folder = directory or cache_folder() / "smoke" / f"frontend-{release}"
-    return prepare(release, folder, progress=settings.say, torch=torch or TORCH)
+    folder = directory or cache_folder() / "smoke" / f"{engine}-{release}"
+    return prepare(release, folder, progress=settings.say, torch=torch or TORCH, engine=engine)

@@ -37,6 +37,8 @@ def _json(path: Path, name: str) -> Result:
     except (OSError, ValueError) as error:
         return name, "not-judged", f"cannot be read: {error}"
     problems = _problems(table) if isinstance(table, dict) else None
+    if problems == [] and table.get("verdict") == "not-judged":
+        return name, "not-judged", "; ".join(map(str, table.get("not_judged", [])[:5])) or "nothing of it was run"
     if problems is None:
         return name, "not-judged", "says nothing of a result"
     return name, "failed" if problems else "passed", "; ".join(map(str, problems[:5])) or _figures(table)

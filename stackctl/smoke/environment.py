@@ -60,7 +60,7 @@ class _Work:
     lock: int
 
 
-def prepare(release: str, directory: Path, *, progress: Progress, torch: str = TORCH) -> Environment:
+def prepare(release: str, directory: Path, *, progress: Progress, torch: str = TORCH, engine: str = "frontend") -> Environment:
     """Make, or find whole, the environment of `release` in `directory`.
 
     `torch` is a pip requirement; any build of it serves, the release's own pin need not be met. pip runs with
@@ -108,7 +108,7 @@ def run_check(
 
 def check_environment(env: Environment, package: Path, scratch: Path) -> dict[str, str]:
     """The variables a check runs with: planted tree first, no hub, nothing written outside `scratch`."""
-    return _clean_environment() | {
+    return clean_environment() | {
         "PYTHONPATH": str(package),
         "PYTHONDONTWRITEBYTECODE": "1",
         "HF_HUB_OFFLINE": "1",
@@ -292,7 +292,7 @@ def _run(work: _Work, command: Sequence[str], **variables: str) -> subprocess.Co
     return subprocess.run(
         command,
         cwd=work.env.directory,
-        env=_clean_environment() | variables,
+        env=clean_environment() | variables,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -309,7 +309,7 @@ def _end_of(output: str) -> str:
     return "\n".join(f"    {line if len(line) <= 300 else line[:140] + ' ... ' + line[-140:]}" for line in said[-8:])
 
 
-def _clean_environment() -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
     """This process's variables without those that lead Python or pip out of the environment."""
     outside = {"PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__"}
     outside |= {"PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_PYTHON", "PIP_REQUIREMENT", "PIP_DRY_RUN"}

@@ -1,0 +1,80 @@
+"""What a load is given, and what it gives back."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stackctl_bed import client, figures
+
+
+@dataclass(frozen=True)
+class Target:
+    """One server to load: where it is, its model folder, the trace of its stand-in, this run's name and settings."""
+
+    base: str
+    model: str
+    trace: str | None
+    run: str
+    settings: dict[str, Any]
+    pids: tuple[int, ...] = ()
+
+    def of(self, name: str, default: Any) -> Any:
+        """A setting, or what the load takes when the scenario says nothing."""
+        return self.settings.get(name, default)
+
+
+@dataclass
+class Outcome:
+    """Figures to compare between arms, answers that must be the same in all, and what is wrong in itself."""
+
+    metrics: dict[str, float] = field(default_factory=dict)
+    answers: dict[str, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    samples: list[dict[str, Any]] = field(default_factory=list)
+
+    def hold(self, claim: bool, problem: str) -> None:
+        """What must be so; a sentence that is not, once."""
+        if not claim and problem not in self.problems:
+            self.problems.append(problem)
+
+
+async def ask(session: Any, route: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """One of the probe's routes. Raises RuntimeError where the probe does not answer."""
+    reply = await client.call(session, f"/smoke/{route}", body or {})
+    if not reply.ok:
+        raise RuntimeError(f"the probe's route {route} failed: {reply.error}")
+    answered: dict[str, Any] = reply.body
+    return answered
+
+
+def traced(target: Target, since: int) -> list[dict[str, Any]]:
+    """What the stand-in noted behind byte `since` of its trace, whole lines only."""
+    with open(str(target.trace), "rb") as trace:
+        trace.seek(since)
+        lines = trace.read().split(b"\n")
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def trace_size(target: Target) -> int:
+    """Bytes in the trace now."""
+    return Path(target.trace).stat().st_size if target.trace else 0
+
+
+async def order(target: Target, session: Any, since: int, wanted: set[str]) -> tuple[int, int]:
+    """(requests seen at both ends, requests overtaken) of this run; waits until the trace holds all `wanted`."""
+    import asyncio
+
+    mine = f"{target.run}-"
+    end = time.monotonic() + 3
+    while True:
+        dispatched = [note["rid"] for note in traced(target, since) if str(note.get("rid", "")).startswith(mine)]
+        if wanted <= set(dispatched) or time.monotonic() > end:
+            break
+        await asyncio.sleep(0.1)
+    entries = [rid for rid, _ in (await ask(session, "entries"))["entries"] if rid.startswith(mine)]
+    return len(set(entries) & set(dispatched)), figures.overtaken(entries, dispatched)
