@@ -37,14 +37,16 @@ def _entries(console: Console, board: Board) -> Text:
     cells = [_HEADS, *map(_plain_cells, board.cards)]
     widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
     indent = sum(widths) + _GAP * len(widths)
+    beside = console.width - indent >= _LABEL  # else a title stands below its row
+    indent = indent if beside else widths[0] + _GAP
     room = max(console.width - indent, 10)
     text = Text()
-    _row(text, (*_HEADS, "title"), widths, ("bold",) * 5)
+    _row(text, (*_HEADS, "title" if beside else ""), widths, ("bold",) * 5)
     for word, cards in columns(board.cards):
         if word:
             text.append(f"\n{len(cards):>{widths[0]}}", "bold").append(f"{'':{_GAP}}{word}\n", f"bold {_colour(word)}")
         for card in cards:
-            title, *more = _wrapped(console, printable(card.title), room)
+            title, *more = [*([] if beside else [""]), *_wrapped(console, printable(card.title), room)]
             styles = ("bold", "dim", "", "green" if card.default == "on" else "", "")
             _row(text, (*_plain_cells(card), title), widths, styles)
             text.append("".join(f"{'':{indent}}{line}\n" for line in more))
