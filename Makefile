@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 
-.PHONY: demo test lint bench smoke clean
+.PHONY: demo test lint bench smoke smoke-short smoke-test clean
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' \
@@ -27,7 +27,21 @@ bench: $(READY)
 	$(BIN)/python -m tests.bench.bench_audit
 
 # Real SGLang code without a GPU: an environment of 1.6 GB in the cache folder, made at the first run.
+# Another release: make smoke RELEASE=0.5.22. Some scenarios only: make smoke SCENARIOS="endpoints order".
+RELEASE ?= 0.5.23
+SCENARIOS ?=
 smoke: $(READY)
+	$(BIN)/stackctl upstream add $(RELEASE)
+	$(BIN)/stackctl smoke run $(SCENARIOS) --onto v$(RELEASE)
+
+# The short form of it for CI: every route, and one run of the load with long prompts.
+smoke-short: $(READY)
+	$(BIN)/stackctl upstream add $(RELEASE)
+	$(BIN)/stackctl smoke run endpoints mixed --onto v$(RELEASE) --arm on --arm inline --runs 1 --set seconds=5 \
+		--case generation --case embedding --case shared
+
+# Tests that boot servers themselves: mutations are caught, nothing is left behind, kills are survived.
+smoke-test: $(READY)
 	$(BIN)/python -m pytest -m smoke tests/smoke
 
 clean:

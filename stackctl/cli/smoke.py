@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from stackctl.cli.common import F, Settings, open_repository, repo_option, status
+from stackctl.cli.common import Settings, open_repository, repo_option, status
 
 if TYPE_CHECKING:
     from stackctl.smoke.environment import Environment
     from stackctl.smoke.results import Subject
     from stackctl.smoke.servers import Host
+    from stackctl.trees.git import Repository
+    from stackctl.trees.tree import OverlayTree
 
 
 @click.group()
@@ -31,15 +35,34 @@ _ENGINE = click.option(
 )  # fmt: skip
 
 
-def _tree_options(function: F) -> F:
+@dataclass(frozen=True)
+class Source:
+    """How the person named what is to be tested: one of onto, at and tree."""
+
+    repo: Path | None = None
+    onto: str | None = None
+    at: str | None = None
+    tree: Path | None = None
+    release: str | None = None
+
+
+def _source_options(function: Callable[..., int]) -> Callable[..., int]:
+    """The options that name it, handed over as one argument."""
+
+    @functools.wraps(function)
+    def with_source(**options: Any) -> int:
+        source = Source(**{field.name: options.pop(field.name) for field in fields(Source)})
+        return function(source=source, **options)
+
     for option in (
         click.option("--release", help="The tree's SGLang release; default: from its version file or the nearest tag."),
         click.option("--tree", type=click.Path(path_type=Path), help="A folder with the planted tree, instead of --at."),
+        click.option("--onto", help="Plant the stack on this upstream commit or tag for the run, such as v0.5.23; no branch is written."),
         click.option("--at", help="The planted commit to run."),
         repo_option,
     ):
-        function = option(function)
-    return function
+        with_source = option(with_source)
+    return with_source
 
 
 @command.command()
@@ -57,7 +80,7 @@ def prepare(settings: Settings, engine: str, release: str, directory: Path | Non
 
 @command.command()
 @click.argument("scenarios", nargs=-1)
-@_tree_options
+@_source_options
 @click.option("--check", "check", help="Run one script of the stack's checks/smoke instead, such as chat_conversion.")
 @_ENGINE
 @click.option("--out", type=click.Path(path_type=Path), help="The run's folder, new or empty; default: a new one below smoke-runs/ in the cache.")
@@ -71,7 +94,7 @@ def prepare(settings: Settings, engine: str, release: str, directory: Path | Non
 @_DIR
 @_TORCH
 @click.pass_obj
-def run(settings: Settings, scenarios: tuple[str, ...], repo: Path | None, at: str | None, tree: Path | None, release: str | None,
+def run(settings: Settings, scenarios: tuple[str, ...], source: Source,
         check: str | None, engine: str, out: Path | None, arms: tuple[str, ...], cases: tuple[str, ...], runs: int | None,
         changes: tuple[str, ...], python: Path | None, model: Path | None, time_limit: float | None,
         directory: Path | None, torch: str | None) -> int:  # fmt: skip
@@ -86,11 +109,11 @@ def run(settings: Settings, scenarios: tuple[str, ...], repo: Path | None, at: s
     require_engine(engine)
     wish = Wish(arms, cases, runs, _changes(changes))
     if check:
-        return _run_check(settings, check, repo, at, tree, release, directory, torch)
+        return _run_check(settings, check, source, directory, torch)
     found = find_scenarios(_checks(settings), scenarios)
     folder = _out_folder(out)
-    with _time_limit(time_limit), _subject(settings, folder, repo, at, tree, release) as (subject, source):
-        host = _host(settings, subject, source, engine, (python, model), directory, torch)
+    with _time_limit(time_limit), _subject(settings, folder, source) as (subject, tree):
+        host = _host(settings, subject, tree, engine, (python, model), directory, torch)
         return _run_job(settings, found, host, subject, folder, wish)
 
 
@@ -107,21 +130,21 @@ def compare(left: Path, right: Path, everything: bool) -> int:
 
 
 @command.command()
-@_tree_options
+@_source_options
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The archive to write, such as smoke.tar.gz.")
 @_DIR
 @_TORCH
 @click.pass_obj
-def bundle(settings: Settings, repo: Path | None, at: str | None, tree: Path | None, release: str | None, out: Path,
+def bundle(settings: Settings, source: Source, out: Path,
            directory: Path | None, torch: str | None) -> int:  # fmt: skip
     """Pack a planted tree, the model folder, scenarios and stackctl for a GPU host that has SGLang and no network."""
     import tempfile
 
     from stackctl.smoke.bundle import write_bundle
 
-    with tempfile.TemporaryDirectory(prefix="stackctl-bundle-") as scratch, _subject(settings, Path(scratch), repo, at, tree, release) as (subject, source):
+    with tempfile.TemporaryDirectory(prefix="stackctl-bundle-") as scratch, _subject(settings, Path(scratch), source) as (subject, tree):
         env = _prepare(settings, subject.release, directory, torch, "frontend")
-        write_bundle(out, source, env.model, _checks(settings), subject)
+        write_bundle(out, tree, env.model, _checks(settings), subject)
     click.echo(f"{out}\non the GPU host: tar xf {out.name} && stackctl-smoke/run PYTHON-THAT-HAS-SGLANG")
     return 0
 
@@ -136,7 +159,7 @@ def _run_job(settings: Settings, found: list[Any], host: Host, subject: Subject,
     return exit_code(done)
 
 
-def _run_check(settings: Settings, check: str, repo: Path | None, at: str | None, tree: Path | None, release: str | None,
+def _run_check(settings: Settings, check: str, source: Source,
                directory: Path | None, torch: str | None) -> int:  # fmt: skip
     import subprocess
     import tempfile
@@ -147,10 +170,10 @@ def _run_check(settings: Settings, check: str, repo: Path | None, at: str | None
     script = _checks(settings) / f"{check}.py"
     if not script.is_file() or "/" in check:
         raise StackctlError(f"no check {check!r}", str(script.parent))
-    with tempfile.TemporaryDirectory(prefix="stackctl-tree-") as scratch, _subject(settings, Path(scratch), repo, at, tree, release) as (subject, source):
+    with tempfile.TemporaryDirectory(prefix="stackctl-tree-") as scratch, _subject(settings, Path(scratch), source) as (subject, tree):
         env = _prepare(settings, subject.release, directory, torch, "frontend")
         try:
-            done = run_check(env, source, script=script, timeout=600)
+            done = run_check(env, tree, script=script, timeout=600)
         except subprocess.TimeoutExpired:
             raise StackctlError(f"{check} did not end within 10 minutes", subject.tree) from None
     click.echo(done.stdout.strip())
@@ -166,8 +189,8 @@ def _checks(settings: Settings) -> Path:
 
 
 @contextlib.contextmanager
-def _subject(settings: Settings, scratch: Path, repo: Path | None, at: str | None, tree: Path | None, release: str | None) -> Iterator[tuple[Subject, Path]]:
-    """What is tested, and a folder that holds it: the one named, or a commit written out for as long as the run takes."""
+def _subject(settings: Settings, scratch: Path, source: Source) -> Iterator[tuple[Subject, Path]]:
+    """What is tested, and a folder that holds it: the one named, or one written out for as long as the run takes."""
     import shutil
 
     from stackctl.model.errors import StackctlError
@@ -175,26 +198,44 @@ def _subject(settings: Settings, scratch: Path, repo: Path | None, at: str | Non
     from stackctl.trees.release import release_of
     from stackctl.trees.tree import FolderTree, GitTree
 
-    if bool(at) == bool(tree):
-        raise StackctlError("say what to run", hint="either --at BRANCH, or --tree FOLDER")
-    if tree:
-        if not (tree / "python" / "sglang").is_dir():
-            raise StackctlError("no python/sglang in this tree", str(tree))
-        yield Subject(release_of(FolderTree(tree), release).version, str(tree), None), tree.absolute()
+    if sum(map(bool, (source.onto, source.at, source.tree))) != 1:
+        raise StackctlError("say what to run", hint="one of --onto v0.5.23, --at BRANCH and --tree FOLDER")
+    if folder := source.tree:
+        if not (folder / "python" / "sglang").is_dir():
+            raise StackctlError("no python/sglang in this tree", str(folder))
+        yield Subject(release_of(FolderTree(folder), source.release).version, str(folder), None), folder.absolute()
         return
     from stackctl.trees.export import export
 
-    planted = GitTree(open_repository(repo), str(at))
-    source = scratch.absolute() / "tree"
-    with status(settings, f"writing {at} out"):
-        export(planted, source)
+    repository = open_repository(source.repo)
+    planted = GitTree(repository, source.at) if source.at else _planted(settings, repository, source)
+    written = scratch.absolute() / "tree"
+    with status(settings, "writing the tree out"):
+        export(planted, written)
+    base = planted if isinstance(planted, GitTree) else planted.base
     try:
-        yield Subject(release_of(planted, release).version, str(at), planted.commit), source
+        yield Subject(release_of(planted, source.release).version, source.at or f"the stack on {source.onto}", base.commit), written
     finally:
-        shutil.rmtree(source, ignore_errors=True)
+        shutil.rmtree(written, ignore_errors=True)
 
 
-def _host(settings: Settings, subject: Subject, source: Path, engine: str, own: tuple[Path | None, Path | None],
+def _planted(settings: Settings, repository: Repository, source: Source) -> OverlayTree:
+    """The stack on a release, in memory. Raises StackctlError where a half of it cannot be placed."""
+    from stackctl.carry.apply import apply
+    from stackctl.model.errors import StackctlError
+    from stackctl.plants.judging import is_bad
+    from stackctl.trees.tree import GitTree, OverlayTree
+
+    with status(settings, f"planting on {source.onto}"):
+        planted = apply(settings.stack(), repository, str(source.onto), branch="smoke", release=source.release, dry_run=True)
+    left = [f"{outcome.entry.number}/{plant.id}" for outcome in planted.outcomes for plant, found in outcome.judged if is_bad(found)]
+    if left:
+        raise StackctlError(f"halves that cannot be placed: {', '.join(left)}", str(source.onto), "see: stackctl apply --dry-run")
+    changes = {path: data for outcome in planted.outcomes for path, data in outcome.changes.items()}
+    return OverlayTree(GitTree(repository, planted.start), changes)
+
+
+def _host(settings: Settings, subject: Subject, tree: Path, engine: str, own: tuple[Path | None, Path | None],
           directory: Path | None, torch: str | None) -> Host:  # fmt: skip
     """The interpreter and model that were named, else a prepared environment's."""
     from stackctl.model.errors import StackctlError
@@ -204,9 +245,9 @@ def _host(settings: Settings, subject: Subject, source: Path, engine: str, own: 
     if python and not model:
         raise StackctlError("--python needs --model: the folder to serve")
     if python and model:
-        return Host(python.absolute(), model.absolute(), source, engine)
+        return Host(python.absolute(), model.absolute(), tree, engine)
     env = _prepare(settings, subject.release, directory, torch, engine)
-    return Host(env.python, model.absolute() if model else env.model, source, engine)
+    return Host(env.python, model.absolute() if model else env.model, tree, engine)
 
 
 def _out_folder(out: Path | None) -> Path:

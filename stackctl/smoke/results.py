@@ -75,12 +75,12 @@ def record(
     scenario: Scenario, subject: Subject, host: Host, runs: Sequence[RunResult], judged: Sequence[Judged], problems: Sequence[str],
     verdict: str, servers: Sequence[Server], started: str, seconds: float, plots: Sequence[str], facts: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:  # fmt: skip
-    """Everything that there is to say of a run, as JSON."""
+    """Everything that there is to say of a run, as JSON gives it back."""
     figures = summarize(runs)
     failed = [f"{one.case}: {one.text}" + (f" ({one.why})" if one.why else "") for one in judged if one.verdict == FAILED]
     open_ones = [f"{one.case}: {one.text}: {one.why}" for one in judged if one.verdict == NOT_JUDGED]
     skipped = {f"{run.case}, {run.arm}: {name}": why for run in runs for name, why in run.skipped.items()}
-    return {
+    table = {
         "schema": 1, "command": "smoke run", "stackctl": __version__, "scenario": scenario.name, "title": scenario.title,
         "engine": host.engine, "verdict": verdict, "problems": [*problems, *failed], "not_judged": open_ones, "skipped": skipped,
         "started": started, "seconds": round(seconds, 1), "subject": asdict(subject), **facts,
@@ -96,6 +96,8 @@ def record(
         ],
         "claims": [asdict(one) for one in judged], "plots": list(plots),
     }  # fmt: skip
+    plain: dict[str, Any] = json.loads(json.dumps(table))
+    return plain
 
 
 def _server(server: Server) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def drive(scenario: Scenario, turn: Turn, server: Server, fleet: Fleet, wish: Wi
     """What the load's own process says, in a session of its own; a problem where it says nothing."""
     plan = {
         "load": scenario.load, "base": server.base, "model": str(fleet.host.model), "run": name,
-        "trace": str(server.trace) if fleet.host.engine == "frontend" else None,
+        "trace": str(server.trace),
         "settings": {**scenario.settings, **turn.case.settings, **wish.settings}, "pids": [server.process.pid],
     }  # fmt: skip
     environment = dict(server_environment(fleet.host, fleet.folder, planted=False))

@@ -24,6 +24,9 @@ FRONTEND_FLAGS = ("--device", "cpu", "--attention-backend", "torch_native")
 # A log line per request would be a load of its own.
 COMMON_FLAGS = ("--load-format", "dummy", "--served-model-name", "smoke", "--host", "127.0.0.1", "--log-level", "warning")
 
+# Bytecode goes to a folder of the run: without any, each of a server's three processes compiles SGLang at each boot.
+_NOT_INHERITED = ("SGLANG_", "STACKCTL_BED_", "PYTHONDONTWRITEBYTECODE")
+
 Progress = Callable[[str], None]
 
 
@@ -146,7 +149,7 @@ def server_environment(host: Host, folder: Path, planted: bool) -> Mapping[str, 
     package = [] if host.tree is None or not planted else [str(host.tree / "python")]
     home = folder / "tmp"
     # A setting of the person's own would be a difference that no result tells of.
-    inherited = {key: value for key, value in clean_environment().items() if not key.startswith(("SGLANG_", "STACKCTL_BED_"))}
+    inherited = {key: value for key, value in clean_environment().items() if not key.startswith(_NOT_INHERITED)}
     return inherited | {
         "PYTHONPATH": os.pathsep.join([*package, str(INSIDE)]),
         "PYTHONPYCACHEPREFIX": str(folder / "tmp" / "bytecode"),

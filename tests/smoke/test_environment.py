@@ -155,7 +155,7 @@ def test_the_stamp_comes_last_and_old_parts_go(whole: Environment, monkeypatch: 
         assert not whole.model.exists() and not whole.python.exists()
 
     for name in ("_make_venv", "_make_model", "_install", "_repair_until_it_imports"):
-        monkeypatch.setattr(environment, name, lambda *_, name=name: step(name))
+        monkeypatch.setattr(environment, name, lambda *_, name=name, **__: step(name))
     prepare("9.9.8", whole.directory, progress=quiet)
     assert steps == ["_make_venv", "_make_model", "_install", "_repair_until_it_imports"]
     stamp = environment.read_stamp(whole.directory)

@@ -23,7 +23,7 @@ def main() -> None:
     from stackctl_bed import probe
     from stackctl_bed.scheduler import run_stand_in
 
-    probe.install()
+    probe.install(trace=engine == "gpu")
     keywords: dict[str, Any] = {"launch_callback": _ready}
     if engine == "frontend":
         keywords["run_scheduler_process_func"] = run_stand_in

@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 import functools
 import gc
+import json
 import os
 import threading
 import time
 from typing import Any
+
+from stackctl_bed import answers
 
 BEAT_S = 0.001
 CONTROL = "STACKCTL_BED_CONTROL"  # "shared-backend": the worker is put on the shared backend, to see that it shows
@@ -41,8 +44,8 @@ class Probe:
             last = now
 
 
-def install() -> None:
-    """Wrap the entries and add the routes, before the server runs."""
+def install(*, trace: bool) -> None:
+    """Wrap the entries and add the routes, before the server runs. `trace` notes dispatches too, as the stand-in does."""
     from sglang.srt.entrypoints import http_server
     from sglang.srt.entrypoints.anthropic.serving import AnthropicServing
     from sglang.srt.entrypoints.openai.serving_base import OpenAIServingBase
@@ -52,6 +55,8 @@ def install() -> None:
     _note_first_argument(OpenAIServingBase, "handle_request", probe)
     _note_first_argument(TokenizerManager, "generate_request", probe)
     _note_first_argument(AnthropicServing, "handle_messages", probe)
+    if trace:
+        _note_dispatches(TokenizerManager)
     routes = {"entries": _entries, "beat": _beat, "pad": _pad, "state": _state}
     for name, handler in routes.items():
         route = functools.partial(_answered, handler, probe)
@@ -83,6 +88,23 @@ def _note_first_argument(owner: Any, name: str, probe: Probe) -> None:
         return original(self, request, *args, **kwargs)
 
     setattr(owner, name, noting)
+
+
+def _note_dispatches(owner: Any) -> None:
+    """Where a real scheduler is at the other end of the socket, the order is noted on this side of it."""
+    original = owner._dispatch_to_scheduler
+    trace = open(os.environ["STACKCTL_BED_TRACE"], "a", encoding="utf-8", buffering=1)  # noqa: SIM115 - for good
+
+    @functools.wraps(original)
+    def noting(self, message, *args, **kwargs):  # noqa: ANN001, ANN002, ANN003, ANN202
+        for request in getattr(message, "batch", None) or (message,):
+            ids = getattr(request, "input_ids", None)
+            if ids is not None:
+                note = {"rid": request.rid, "at": time.monotonic(), "tokens": len(ids), "digest": answers.digest(ids)}
+                trace.write(json.dumps(note) + "\n")
+        return original(self, message, *args, **kwargs)
+
+    owner._dispatch_to_scheduler = noting
 
 
 def _manager() -> Any:

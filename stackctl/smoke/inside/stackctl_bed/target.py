@@ -17,7 +17,7 @@ class Target:
 
     base: str
     model: str
-    trace: str | None
+    trace: str
     run: str
     settings: dict[str, Any]
     pids: tuple[int, ...] = ()
@@ -54,7 +54,7 @@ async def ask(session: Any, route: str, body: dict[str, Any] | None = None) -> d
 
 def traced(target: Target, since: int) -> list[dict[str, Any]]:
     """What the stand-in noted behind byte `since` of its trace, whole lines only."""
-    with open(str(target.trace), "rb") as trace:
+    with open(target.trace, "rb") as trace:
         trace.seek(since)
         lines = trace.read().split(b"\n")
     return [json.loads(line) for line in lines[:-1]]
@@ -62,7 +62,7 @@ def traced(target: Target, since: int) -> list[dict[str, Any]]:
 
 def trace_size(target: Target) -> int:
     """Bytes in the trace now."""
-    return Path(target.trace).stat().st_size if target.trace else 0
+    return Path(target.trace).stat().st_size
 
 
 async def order(target: Target, session: Any, since: int, wanted: set[str]) -> tuple[int, int]:

@@ -45,7 +45,7 @@ async def run(target: Target) -> Outcome:
         clients += [_short_client(target, session, number, until, tally) for number in range(target.of("short_clients", 8))]
         clients += [_long_client(target, session, number, until, tally, base) for number in range(target.of("long_clients", 4))]
         await asyncio.gather(*clients)
-        both, overtaken = await order(target, session, since, set(tally.rids)) if target.trace else (0, 0)
+        both, overtaken = await order(target, session, since, set(tally.rids))
     return _outcome(target, tally, begin + target.of("warmup_s", 2), until, both, overtaken)
 
 
@@ -98,7 +98,6 @@ def _outcome(target: Target, tally: Tally, begin: float, until: float, both: int
         "short_done": sum(reply.started + reply.total_s <= until for reply in kept["short"]),
         "long_done": sum(reply.started + reply.total_s <= until for reply in kept["long"]),
     }
-    if target.trace:
-        outcome.metrics |= {"ordered": both, "overtaken": overtaken}
-        outcome.hold(both >= 0.9 * len(tally.rids), f"only {both} of {len(tally.rids)} requests were seen at both ends")
+    outcome.metrics |= {"ordered": both, "overtaken": overtaken}
+    outcome.hold(both >= 0.9 * len(tally.rids), f"only {both} of {len(tally.rids)} requests were seen at both ends")
     return outcome
