@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from stackctl.census.merges import Merge
@@ -126,17 +126,24 @@ class Attribution:
 
     def rows(self, ledger: Iterable[LedgerRow]) -> tuple[EntryRow, ...]:
         """One row per entry: whole, half (with what is missing), absent or adopted."""
-        by_entry: dict[str, list[LedgerRow]] = defaultdict(list)
-        for row in ledger:
-            if row.entry:
-                by_entry[row.entry].append(row)
-        return tuple(self._row(name, rows) for name, rows in sorted(by_entry.items()))
+        return entry_rows(ledger, self.titles)
 
-    def _row(self, name: str, rows: list[LedgerRow]) -> EntryRow:
-        missing = tuple(f"{row.path}:{row.symbol} {row.plant}" for row in rows if row.verdict.level is Level.ERROR)
-        if not missing:
-            adopted = all(row.verdict is Verdict.ADOPTED for row in rows)
-            verdict = EntryVerdict.ADOPTED if adopted else EntryVerdict.WHOLE
-        else:
-            verdict = EntryVerdict.ABSENT if len(missing) == len(rows) else EntryVerdict.HALF
-        return EntryRow(name, self.titles.get(name, ""), verdict, "", missing)
+
+
+def entry_rows(ledger: Iterable[LedgerRow], titles: Mapping[str, str]) -> tuple[EntryRow, ...]:
+    """One row per entry that an audit's ledger names: whole, half (with what is missing), absent or adopted."""
+    by_entry: dict[str, list[LedgerRow]] = defaultdict(list)
+    for row in ledger:
+        if row.entry:
+            by_entry[row.entry].append(row)
+    return tuple(_entry_row(name, rows, titles.get(name, "")) for name, rows in sorted(by_entry.items()))
+
+
+def _entry_row(name: str, rows: list[LedgerRow], title: str) -> EntryRow:
+    missing = tuple(f"{row.path}:{row.symbol} {row.plant}" for row in rows if row.verdict.level is Level.ERROR)
+    if not missing:
+        adopted = all(row.verdict is Verdict.ADOPTED for row in rows)
+        verdict = EntryVerdict.ADOPTED if adopted else EntryVerdict.WHOLE
+    else:
+        verdict = EntryVerdict.ABSENT if len(missing) == len(rows) else EntryVerdict.HALF
+    return EntryRow(name, title, verdict, "", missing)

@@ -18,6 +18,7 @@ from stackctl.census.checks import check_rules, load_rules, try_rules
 from stackctl.census.expected import declared_at, declared_in, shrunken
 from stackctl.census.markers import LEDGER, conflicts, count, find_markers, leftovers, load_consumed, pattern_of
 from stackctl.census.merges import Merge, merge_of, merges_since, virtual_base
+from stackctl.census.settled import adopted_places, declared_names, without
 from stackctl.model.errors import StackctlError
 from stackctl.model.report import EntryRow, Finding, LedgerRow, Report
 from stackctl.model.stack import Stack
@@ -30,8 +31,6 @@ from stackctl.trees.stock import stock_tree
 from stackctl.trees.tree import GitTree
 
 BASELINE = "checks/baseline.toml"
-# What the audit says of our form of a half where another stands in its place.
-_MISSED = (Verdict.LOST, Verdict.ALTERED, Verdict.COMMENT_LOST)
 _SHORT = 12
 
 
@@ -78,7 +77,20 @@ class Gate:
             self._try(name, part)
         self._try("the baseline", self._baseline)
         self.summary |= {level: sum(f.severity == level for f in self.findings) for level in Level}
+        self.summary["scope"] = self._scope()
         return Report("gate", tuple(self.entries), tuple(self.ledger), tuple(self.findings), self.summary)
+
+    def _scope(self) -> str:
+        """What the run stood on, in words: a green run that looked at no merge should not pass for one that did."""
+        said, release = self.summary, self._release_or_none()
+        merges = [merge[:_SHORT] for merge in said.get("merges", ())]
+        audited = f"merge{'s' if len(merges) > 1 else ''} {', '.join(merges)} audited" if merges else "no merge at hand, so none audited"
+        frozen = f"expected set of {_short(said['frozen']['ref'])}" if "frozen" in said else "no expected set to compare with (--frozen)"
+        left = said.get("markers", {}).get("left")
+        parts = [f"commit {said['commit'][:_SHORT]}", f"SGLang {release}" if release else "", audited, frozen]
+        counts = {"marker": left, "rule": said.get("rules"), "known finding": said.get("baseline")}
+        parts += [f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts.items() if count is not None]
+        return ", ".join(filter(None, parts))
 
     def _try(self, name: str, part: Callable[[], None]) -> None:
         try:
@@ -147,7 +159,7 @@ class Gate:
         if before is None and asked:
             raise StackctlError(f"no {STACK_FILE} at {ref}", str(repository.path / folder))
         self.summary["frozen"] = {"ref": ref, "halves": sum(len(each.plants) for each in (before or {}).values())}
-        found = shrunken(before or {}, declared_in(self.question.root), self._release_or_none(), ref[:_SHORT])
+        found = shrunken(before or {}, declared_in(self.question.root), self._release_or_none(), _short(ref))
         self.findings += [self._at_home(finding) for finding in found]
 
     def _release_or_none(self) -> Release | None:
@@ -191,35 +203,9 @@ class Gate:
             merge = replace(self._merge(), merged=self.tree)
             report = audit_all([merge], False, self.question.repository, self.question.pattern)
             meant = self._edited_since(self.merges[-1])
-            findings = tuple(f for f in report.findings if f.path not in meant or f.kind is Verdict.MARKER)
-            ledger = tuple(row for row in report.ledger if row.path not in meant)
-            self._take(self._settled(replace(report, findings=findings, ledger=ledger)))
-
-    def _settled(self, report: Report) -> Report:
-        """The audit without what the census has proved on stock upstream: a half that was adopted is not lost.
-
-        Upstream's form of it need not look like ours, so the audit, which knows no declarations, misses ours.
-        """
-        places = self._adopted_places()
-        said = "the census found it adopted: upstream has it in a form of its own"
-
-        def settled(item: Finding | LedgerRow, kind: Verdict) -> bool:
-            return kind in _MISSED and any(place in places for place in _reaches(item))
-
-        findings = tuple(f for f in report.findings if not settled(f, f.kind))
-        ledger = tuple(
-            replace(row, verdict=Verdict.ADOPTED, evidence=said) if settled(row, row.verdict) else row for row in report.ledger
-        )
-        return replace(report, findings=findings, ledger=ledger)
-
-    def _adopted_places(self) -> set[tuple[str, ...]]:
-        """(entry), (entry, path) or (entry, path, symbol) of what the census found adopted, and nothing else of there."""
-        files = {(str(e.number), p.id) for e in (self.stack.entries if self.stack else ()) for p in e.plants if p.kind == "file"}
-        places: dict[tuple[str, ...], bool] = {(row.number,): row.verdict is EntryVerdict.ADOPTED for row in self.entries}
-        for row in self.ledger:
-            place = (row.entry, row.path) if (row.entry, row.plant) in files else (row.entry, row.path, row.symbol)
-            places[place] = places.get(place, True) and row.verdict is Verdict.ADOPTED
-        return {place for place, adopted in places.items() if adopted}
+            places = adopted_places(self.stack, self.entries, self.ledger)
+            own = declared_names(report, self.stack)
+            self._take(without(own, places, lambda item: item.path in meant and _kind(item) is not Verdict.MARKER))
 
     def _edited_since(self, merge: str) -> set[str]:
         """The stack's own files that a commit after the merge changed: that is work on the stack, no loss.
@@ -297,8 +283,13 @@ class Gate:
         self.findings = excuse(self.findings, lines, self._shown(path), self.question.today)
 
 
-def _reaches(item: Finding | LedgerRow) -> tuple[tuple[str, ...], ...]:
-    return (item.entry,), (item.entry, item.path), (item.entry, item.path, item.symbol)
+def _kind(item: Finding | LedgerRow) -> Verdict:
+    return item.kind if isinstance(item, Finding) else item.verdict
+
+
+def _short(ref: str) -> str:
+    """A commit's id in short; a name as it is."""
+    return ref[:_SHORT] if len(ref) == 40 and not set(ref) - set("0123456789abcdef") else ref
 
 
 def _blob(tree: GitTree, path: str) -> str:

@@ -28,7 +28,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield from map(_annotation, told[:_SHOWN])
     rest = f"; the first {_SHOWN} of {len(told)} are annotated, all are in the job summary" if len(told) > _SHOWN else ""
     level = "error" if report.exit and not any(map(is_red, told)) else "notice"  # a half without a verdict has no finding
-    yield f"::{level} title=stackctl {_property(report.command)}::{_data(headline(report) + rest)}"
+    scope = f" ({clean(str(report.summary['scope']))})" if report.summary.get("scope") else ""
+    yield f"::{level} title=stackctl {_property(report.command)}::{_data(headline(report) + rest + scope)}"
 
 
 def _annotation(finding: Finding) -> str:

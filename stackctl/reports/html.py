@@ -16,10 +16,12 @@ from typing import Any
 
 from stackctl.model.report import EntryRow, Report
 from stackctl.reports.board import SIGNS, TONES, columns
+from stackctl.reports.restart_markdown import open_findings
 
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
 _COLOURS = {
     **TONES,
+    "broken": "bad",
     "added": "good",
     "changed": "info",
     "retired": "calm",
@@ -105,13 +107,16 @@ def _facts(summary: Mapping[str, Any]) -> str:
     rows = [
         ("Code tip", f"{_code(at['commit'][:12])} {_text(at['subject'])}, {_text(at['date'][:10])}"),
         ("Deployed", f"{_code(since['commit'][:12])} {_text(since['subject'])}, {_text(since['date'][:10])}"),
-        ("SGLang", _text(summary["release"])),
+        ("SGLang", _text(f"{summary['release']}, deployed {summary['since_release'] or 'not known'}")),
         ("Entries", _text(counts)),
         (
             "Since then",
             _text(", ".join(f"{count} {word}" for word, count in summary["changes"].items()) or "no entry changed"),
         ),
     ]
+    level = next((level for level in ("error", "warning") if summary["open"].get(level)), "")
+    found = _tag(open_findings(summary), _COLOURS.get(level, "good"))
+    rows.append(("Open findings", f'<a href="#findings">{found}</a>' if summary["open"] else found))
     rows += [
         (name, _code(summary[key])) for name, key in (("Environment", "python"), ("Launch", "launch")) if summary[key]
     ]

@@ -18,6 +18,8 @@ _SPELT = {**{char: f"\\{char}" for char in "\\`*_[]|#~$"}, "<": "&lt;", ">": "&g
 def render_markdown(report: Report, limit: int = LIMIT) -> str:
     """Findings first, the ones that matter most on top, then the entries; at most `limit` bytes."""
     parts = [f"## stackctl {escape(report.command)}: {headline(report)}"]
+    if scope := str(report.summary.get("scope", "")):
+        parts.append(escape(scope))
     if report.findings:
         found = map(_finding_cells, by_importance(report.findings))
         parts.append(_table(("level", "what", "where", "entry", "message", "do"), found, limit // 4 * 3))
@@ -73,5 +75,41 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that cannot break out of a table cell or become markup."""
-    return "".join(_SPELT.get(char, char) if char.isprintable() else " " for char in text)
+    """Text that cannot break out of a table cell or become markup; what stands between `backticks` is shown as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a backtick without its fellow
+        return _spelt(text)
+    made = ""
+    for index, part in enumerate(parts):
+        if index % 2 == 0:
+            # Two spans side by side would be read as one with longer fences.
+            made += _spelt(part) or (" " if 0 < index < len(parts) - 1 and made.endswith("`") else "")
+        else:
+            made += _span(part)
+    return made
+
+
+def _span(text: str) -> str:
+    """A code span; in a cell a bar ends it whatever is done, so text with one is spelt out."""
+    shown = _printable(text)
+    return f"`{shown}`" if shown.strip() and "|" not in shown else _spelt(f"`{text}`")
+
+
+def _spelt(text: str) -> str:
+    shown = _printable(text)
+    parts = (_char(shown, index) for index in range(len(shown)))
+    return "".join(parts)
+
+
+def _char(text: str, index: int) -> str:
+    """One character of a text; an underscore inside a word is none of Markdown's, and a name after @ is no person."""
+    char, before, after = text[index], text[index - 1 : index], text[index + 1 : index + 2]
+    if char == "_" and before.isalnum() and after.isalnum():
+        return char
+    if char == "@" and after.isalnum() and not before.isalnum():
+        return "@<!-- -->"
+    return _SPELT.get(char, char)
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)

@@ -13,6 +13,7 @@ from stackctl.census.markers import Census
 from stackctl.census.memo import Memo
 from stackctl.census.merges import merge_of
 from stackctl.census.run import audit_all
+from stackctl.census.settled import ADOPTED, Places, adopted_places, declared_names, is_adopted
 from stackctl.census.verify import verify
 from stackctl.model.errors import StackctlError
 from stackctl.model.report import Finding, LedgerRow, Report
@@ -62,6 +63,11 @@ class Judged:
     own_paths: frozenset[str] = frozenset()
     markers: Census | None = None
 
+    @property
+    def adopted(self) -> Places:
+        """Where the census found nothing but what upstream has adopted."""
+        return adopted_places(self.stack, self.now.entries, self.now.ledger)
+
 
 def judge_merge(
     stack: Stack,
@@ -105,7 +111,7 @@ def judge_merge(
         ours,
         merged,
         now or merged,
-        tuple(audited),
+        tuple(declared_names(report, stack) for report in audited),
         linted,
         _replanted(repository, merge, tip, stack),
         _own_paths(repository, merge, tip),
@@ -252,6 +258,8 @@ def _settled(judged: Judged, finding: Finding) -> str:
     entry = judged.stack.entry(int(finding.entry)) if finding.entry.isdecimal() else None
     if finding.kind is Verdict.LOST and entry is not None and entry.disposition.tombstone:
         return f"superseded: {_superseded(entry)}"
+    if is_adopted(finding, judged.adopted):
+        return ADOPTED
     if finding.kind in (Verdict.UNOWNED, Verdict.UPSTREAM_LOST) and finding.path in judged.own_paths:
         at_merge = {(each.kind, each.path, each.symbol, each.message) for each in judged.audits[0].findings}
         if (finding.kind, finding.path, finding.symbol, finding.message) not in at_merge:

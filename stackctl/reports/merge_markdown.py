@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from stackctl.model.report import Finding, Report
+from stackctl.reports.board import halves
 from stackctl.reports.markdown import escape
 from stackctl.reports.restart_markdown import code
 
@@ -49,10 +50,10 @@ def _sums(summary: Mapping[str, Any], repaired: bool) -> Iterator[str]:
     yield f"- declared halves: {summary['halves']} = {escape(words) or 0}"
     if repaired:
         damage, tip = summary["damage"], code(summary["after"]["commit"][:12])
-        yield f"- judged as repaired at {tip}: {damage['merge']} halves not right at the merge, {damage['now']} now"
+        yield f"- judged as repaired at {tip}: {halves(damage['merge'])} not right at the merge, {damage['now']} now"
     for name, audit in zip(("at the merge", "now"), summary["audits"], strict=False):
         verdicts = " + ".join(f"{count} {word}" for word, count in audit["verdicts"].items())
-        levels = f"{audit['errors']} errors, {audit['warnings']} warnings"
+        levels = ", ".join(_counted(audit[f"{level}s"], level) for level in ("error", "warning"))
         yield f"- audit {name}: {audit['halves']} halves = {escape(verdicts) or 0}; {levels}"
     if summary["audits"]:
         left = sum(summary["left"].values())
@@ -68,6 +69,10 @@ def _sums(summary: Mapping[str, Any], repaired: bool) -> Iterator[str]:
         yield f"- lint (E9, F821): {escape(lint['problem']) or result}"
 
 
+def _counted(count: int, name: str) -> str:
+    return f"{count} {name}{'' if count == 1 else 's'}"
+
+
 def _decisions(report: Report) -> Iterator[str]:
     rows: Sequence[Mapping[str, Any]] = report.summary["rows"]
     titles = {row.number: (row.title, str(row.verdict)) for row in report.entries}
@@ -81,7 +86,8 @@ def _decisions(report: Report) -> Iterator[str]:
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     verdicts = " → ".join(filter(None, (row["ours"], row["merged"], row["now"])))
-    return row["plant"], row["word"], verdicts, f"{row['path']} {row['symbol']}".strip(), row["evidence"]
+    where = f"{row['path']}:{row['line']}" if row["line"] else row["path"]
+    return row["plant"], row["word"], verdicts, f"{where} {row['symbol']}".strip(), row["evidence"]
 
 
 def _settled(row: Mapping[str, str]) -> tuple[str, ...]:

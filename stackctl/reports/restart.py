@@ -152,6 +152,8 @@ def restart_report(facts: Facts, sections: Sequence[Section], matrix: Matrix | N
         "label": facts.label,
         "at": asdict(facts.at),
         "since": asdict(facts.since),
+        "since_release": str(facts.then.summary.get("release", "")) if facts.then else "",
+        "open": dict(Counter(str(finding.severity) for finding in facts.now.findings)),
         "launch": facts.wanted.launch or "",
         "python": str(facts.wanted.python or ""),
         "changes": dict(Counter(item.tag for section in sections if section.id == "entries" for item in section.items)),

@@ -21,14 +21,22 @@ def render_restart_markdown(report: Report) -> str:
 def _head(summary: Mapping[str, Any]) -> Iterator[str]:
     at, since = summary["at"], summary["since"]
     yield f"- code tip {_tip(at)}, SGLang {escape(summary['release'])}"
-    yield f"- deployed {_tip(since)}"
+    yield f"- deployed {_tip(since)}, SGLang {escape(summary['since_release'] or 'not known')}"
     changes = ", ".join(f"{count} {word}" for word, count in summary["changes"].items())
     now = ", ".join(f"{count} {word}" for word, count in summary["entries"].items())
     yield f"- entries: {escape(changes or 'none changed')}; now {escape(now)}"
+    yield f"- open findings: {open_findings(summary)}"
     if summary["python"]:
         yield f"- environment {code(summary['python'])}"
     if summary["launch"]:
         yield f"- launched as {code(summary['launch'])}"
+
+
+def open_findings(summary: Mapping[str, Any]) -> str:
+    """How many findings are open, by level: whoever restarts should see it first."""
+    found = summary["open"]
+    counts = [f"{found[level]} {level}{'' if found[level] == 1 else 's'}" for level in ("error", "warning", "note") if found.get(level)]
+    return ", ".join(counts) or "none"
 
 
 def _tip(tip: Mapping[str, str]) -> str:

@@ -46,7 +46,7 @@ def sections(facts: Facts) -> list[Section]:
 
 
 def changed_entries(facts: Facts) -> dict[int, str]:
-    """Number to added, changed, adopted or retired, for every entry that is not as it was at the deployed tip."""
+    """Number to broken, added, changed, adopted or retired, for every entry that is not as it was at the deployed tip."""
     numbers = (
         {entry.number for entry in facts.stack.entries} | set(facts.carried_before) | set(facts.declared_before or {})
     )
@@ -62,12 +62,21 @@ def _change(facts: Facts, number: int) -> str:
         return "changed" if before and _reasons(facts, entry) else ""
     if not before:
         return "added"
+    if _broke(facts, number):
+        return "broken"
     if _verdict(facts, number) is EntryVerdict.ADOPTED and _verdict_before(facts, number) not in (
         EntryVerdict.ADOPTED,
         None,
     ):
         return "adopted"
     return "changed" if _reasons(facts, entry) else ""
+
+
+def _broke(facts: Facts, number: int) -> str:
+    """What an entry was at the deployed tip and is now, if it was right then and is not."""
+    before, now = _verdict_before(facts, number), _verdict(facts, number)
+    right, wrong = (EntryVerdict.WHOLE, EntryVerdict.ADOPTED), (EntryVerdict.HALF, EntryVerdict.ABSENT)
+    return f"{before} at the deployed tip, {now} now" if before in right and now in wrong else ""
 
 
 def _was_there(facts: Facts, number: int) -> bool:
@@ -90,7 +99,8 @@ def _was_retired(facts: Facts, number: int) -> bool:
 
 def _reasons(facts: Facts, entry: Entry) -> list[str]:
     """In what an entry is not as it was."""
-    number, says = entry.number, []
+    number = entry.number
+    says = [broke] if (broke := _broke(facts, number)) else []
     old, carried, before = (
         (facts.declared_before or {}).get(number),
         facts.carried.get(number),
@@ -126,10 +136,10 @@ def _verdict_before(facts: Facts, number: int) -> EntryVerdict | None:
 
 
 def _entries(facts: Facts) -> Iterator[Item]:
-    """Default-on ones first, then by number."""
+    """What broke first, then default-on ones, then by number; what is retired last."""
     changed = changed_entries(facts)
     live = [entry for number in changed if (entry := facts.stack.entry(number)) is not None]
-    for entry in sorted(live, key=lambda each: (each.disposition.tombstone, each.default != "on", each.number)):
+    for entry in sorted(live, key=lambda each: _place(each, changed[each.number])):
         word = changed[entry.number]
         yield Item(
             f"{word}-{entry.number}",
@@ -149,6 +159,10 @@ def _entries(facts: Facts) -> Iterator[Item]:
                 "retired",
                 number,
             )
+
+
+def _place(entry: Entry, word: str) -> tuple[bool, bool, bool, int]:
+    return entry.disposition.tombstone, word != "broken", entry.default != "on", entry.number
 
 
 def _subject(entry: Entry) -> str:
@@ -173,7 +187,7 @@ def _says(facts: Facts, entry: Entry, word: str) -> Iterator[str]:
         f"exclusive with entry {other.number} ({other.title}): two arms of one experiment, never both on"
         for other in _excluded(facts, entry)
     )
-    yield from _reasons(facts, entry) if word == "changed" else ()
+    yield from _reasons(facts, entry) if word in ("changed", "broken") else ()
     yield from _decision(entry)
 
 
@@ -226,7 +240,8 @@ def _environment(facts: Facts) -> Iterator[Item]:
             yield Item(f"bump-{bump.name}", bump.move, says, bump.word)
     if others := [bump for bump, said in touching.items() if not said]:
         words = ", ".join(bump.move for bump in others)
-        yield Item("bumps", f"{len(others)} more that no probe asks about", (words,))
+        count = f"{len(others)} {'more ' if len(others) < len(facts.bumps) else ''}bump{'' if len(others) == 1 else 's'}"
+        yield Item("bumps", f"{count} that no probe asks about", (words,))
 
 
 def _touched(facts: Facts, bump: Bump) -> Iterator[str]:
@@ -473,7 +488,7 @@ def _rollback(facts: Facts) -> Iterator[Item]:
         )
     for number, word in changed_entries(facts).items():
         entry = facts.stack.entry(number)
-        if entry is not None and word == "added" and entry.switch and entry.default == "on":
+        if entry is not None and word in ("added", "changed", "broken") and entry.switch and entry.default == "on":
             yield Item(
                 f"rollback-{number}",
                 f"entry {number} alone, without a rollback: its switch {entry.switch}",

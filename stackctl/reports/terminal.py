@@ -31,8 +31,10 @@ def render_terminal(report: Report) -> None:
         _finding(console, finding)
     if report.entries:
         entries_table(console, report.entries)
-    colour = "green" if report.exit == 0 else "red"
-    console.print(plain(closing(report)), style=colour)
+    result, *scope = closing(report).split("\n")
+    console.print(plain(result), style="green" if report.exit == 0 else "red")
+    for line in scope:
+        console.print(plain(line), style="dim")
 
 
 def _finding(console: Console, finding: Finding) -> None:

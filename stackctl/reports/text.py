@@ -20,9 +20,11 @@ def render_text(report: Report) -> str:
 
 
 def closing(report: Report) -> str:
-    """The last line: what came of it all, and how many plants have which verdict."""
+    """The last lines: what came of it all, how many plants have which verdict, and what the run stood on."""
     plants = ", ".join(f"{count} {word}" for word, count in report.summary.get("plants", {}).items())
-    return f"{report.command}: {headline(report)}{f' ({plants})' if plants else ''}"
+    scope = printable(str(report.summary.get("scope", "")))
+    said = f"{report.command}: {headline(report)}{f' ({plants})' if plants else ''}"
+    return f"{said}\n{scope}" if scope else said
 
 
 def _said(line: str) -> str:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from pathlib import Path
 from urllib.parse import unquote_to_bytes
 from xml.etree import ElementTree
 
 import pytest
 from sarif.loader import load_sarif_file
 
-from stackctl.census.gate import Gate, Question
-from stackctl.model.report import EntryRow, Finding, LedgerRow, Report
-from stackctl.model.verdict import EntryVerdict, Verdict
+from stackctl.census.expected import Declared, shrunken
 from tests.cli.forks import HOST, VERSION, copy, fork, gate, line_of, marks, merge, repair
 from tests.cli.hostile import ENTRIES, UPSTREAM, Bench, bench
 from tests.reports.test_sarif import validator
@@ -93,21 +90,6 @@ def test_what_is_lost_twice_is_told_once(lost):
     assert len(found) == 1 and "our statement is lost: `return await run(self.convert, request)`" in found[0]["evidence"]
 
 
-def test_what_the_census_found_adopted_is_not_lost_to_the_audit():
-    """Upstream's form of a half need not look like ours; entry 205 in 0.5.23 was eleven false errors."""
-    gate = Gate(Question(Path(), None, "HEAD"))
-    gate.entries = [EntryRow("205", "t", EntryVerdict.ADOPTED), EntryRow("201", "t", EntryVerdict.HALF)]
-    gate.ledger = [LedgerRow(kind, "a.py", symbol, 1, "201", symbol) for kind, symbol in (
-        (Verdict.ADOPTED, "f"), (Verdict.ADOPTED, "g"), (Verdict.LOST, "g"), (Verdict.LOST, "h"),
-    )]  # fmt: skip
-    rows = [LedgerRow(Verdict.LOST, "a.py", symbol, 1, entry) for entry, symbol in (("205", "x"), ("201", "f"), ("201", "g"), ("201", "h"), ("", "f"))]
-    findings = [Finding(kind, "m", row.path, 1, row.symbol, row.entry) for kind in (Verdict.LOST, Verdict.UNRESOLVED) for row in rows]
-    settled = gate._settled(Report("audit", (), tuple(rows), tuple(findings)))
-    assert [(f.entry, f.symbol) for f in settled.findings if f.kind is Verdict.LOST] == [("201", "g"), ("201", "h"), ("", "f")]
-    assert len([f for f in settled.findings if f.kind is Verdict.UNRESOLVED]) == len(rows)
-    assert [row.verdict for row in settled.ledger] == [Verdict.ADOPTED, Verdict.ADOPTED, Verdict.LOST, Verdict.LOST, Verdict.LOST]
-
-
 # The expected set
 
 
@@ -153,12 +135,62 @@ def test_a_plant_that_is_declared_otherwise_is_a_note(lost):
     assert (finding["level"], finding["message"]) == ("note", "plant start is declared otherwise: after, before")
 
 
+TWO = '--- a/data.json\n+++ b/data.json\n@@ -1,4 +1,6 @@\n {\n+  "ours": 1,\n   "theirs": 2,\n   "x": 3\n+  "more": 4\n }\n'
+
+
+def test_a_patch_that_holds_fewer_places(lost):
+    """`refresh` recorded one place of three anew, and nothing in entry.toml showed it."""
+    one = (lost.repo / "patches/data.patch").read_text()
+    repair(lost)
+    commit_files(lost.repo, {"patches/data.patch": TWO}, "two places")
+    git(lost.repo, "tag", "two")
+    commit_files(lost.repo, {"patches/data.patch": one}, "one")
+    (finding,) = [f for f in gate(lost, "--frozen", "two").json["findings"] if f["kind"] == "undeclared"]
+    assert (finding["level"], finding["entry"], finding["plant"]) == ("error", "2", "data")
+    assert finding["message"] == "the patch of plant data holds less: data.json (1 of 2 places)"
+
+
+def test_a_patch_or_file_that_is_another_is_a_note(lost):
+    repair(lost)
+    files = {"patches/data.patch": (lost.repo / "patches/data.patch").read_text().replace('"ours": 1', '"ours": 7')}
+    worker = "entries/001-worker/files/python/sglang/srt/worker.py"
+    commit_files(lost.repo, {**files, worker: "def run(func, *args):\n    return None\n"}, "other texts")
+    found = {f["plant"]: (f["level"], f["message"]) for f in gate(lost, "--frozen", "before").json["findings"] if f["kind"] == "undeclared"}
+    assert found == {
+        "data": ("note", "plant data is declared otherwise: what is in its patch"),
+        "worker": ("note", "plant worker is declared otherwise: what is in its file"),
+    }
+
+
+def test_what_a_person_agreed_to_drop_is_seen():
+    old, new = (Declared(1, "e", plants={"p": {"id": "p", "patch": "x", "dropped": names}}) for names in ([], ["p-2"]))
+    (finding,) = shrunken({1: old}, {1: new}, None, "before")
+    assert (finding.severity, finding.message) == ("warning", "plant p is declared otherwise: dropped")
+
+
 def test_an_entry_that_is_gone(lost):
     git(lost.repo, "rm", "-r", "--quiet", "entries/002-start", "patches")
     git(lost.repo, "commit", "--quiet", "-m", "gone")
     ran = gate(lost, "--frozen", "before")
     (finding,) = [f for f in ran.json["findings"] if f["kind"] == "undeclared"]
     assert finding["entry"] == "2" and "with 2 halves" in finding["message"]
+
+
+def test_what_was_edited_since_the_merge_is_in_no_row(lost):
+    """Entries' own files that a later commit changed were left out of the findings, and stood as lost in the table."""
+    repair(lost)
+    manifest(lost, "because", "for other reasons", "entries/002-start/entry.toml")
+    ran = gate(lost, "--frozen", "before")
+    assert ran.code == 0 and {row["kind"] for row in ran.json["entries"]} == {"whole"}
+
+
+def test_a_green_run_says_what_it_has_looked_at(lost):
+    repair(lost)
+    merge = git(lost.repo, "rev-parse", "--short=12", "before~0")
+    looked = lost.run("gate", "--repo", lost.repo, "--frozen", "before").out.splitlines()[-1]
+    assert "SGLang 0.5.23, merge " in looked and " audited, expected set of before, 1 marker" in looked
+    alone = lost.run("gate", "--repo", lost.repo, "--at", "before~1").out.splitlines()[-1]
+    assert "no merge at hand, so none audited, no expected set to compare with" in alone and merge not in alone
 
 
 def test_a_retired_entry_is_no_loss(lost):
@@ -317,7 +349,7 @@ def test_hostile_names_break_out_of_nothing(lost):
     assert os.fsdecode(unquote_to_bytes(place)) == HOSTILE
     assert ElementTree.parse(paths["junit"]).getroot().get("failures") == "1"
     assert next(f for f in json.loads(paths["json"].read_text())["findings"] if f["level"] == "error")["path"] == HOSTILE
-    assert all(line.startswith(("| ", "## ")) for line in paths["summary"].read_text().splitlines() if line)
+    assert all(line.startswith(("| ", "## ", "commit ")) for line in paths["summary"].read_text().splitlines() if line)
     text = lost.run("gate", "--repo", lost.repo)
     assert "\x1b" not in text.out and "\n::error" not in text.out
 

@@ -87,6 +87,8 @@ def _summary(
         "label": text or "made-up-204-2026-10-15",
         "at": tip,
         "since": tip,
+        "since_release": text or "0.5.22",
+        "open": {"error": 1},
         "release": text or "0.5.23",
         "changes": {text or "added": entries},
         "entries": {"whole": len(rows)},

@@ -67,6 +67,7 @@ def test_no_request_and_no_complaint(opened):
 def test_ticks_survive_a_reload_and_two_peoples_merge(opened, page, tmp_path):
     opened.keys("#who", "Ada")
     opened.run("for (const box of [...document.querySelectorAll('.item > input')].slice(0, 2)) box.click()")
+    time.sleep(0.5)  # the browser writes its store down behind the page's back; under load that was seen to take longer
     opened.open(page)
     assert opened.run(TICKED) == {"added-1": "✓ Ada", "added-2": "✓ Ada"}
     key = opened.run("return document.body.dataset.key")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from stackctl.model.report import Finding, Report
 from stackctl.model.verdict import Verdict
-from stackctl.reports.markdown import render_markdown
+from stackctl.reports.markdown import escape, render_markdown
 from tests.reports import hostile
 
 
@@ -15,8 +17,14 @@ def cells(text: str) -> list[str]:
     tokens = MarkdownIt("gfm-like", {"linkify": False, "html": True}).parse(text)
     inside = [token for before, token in zip(tokens, tokens[1:]) if before.type in ("td_open", "th_open")]
     for token in inside:
-        assert {child.type for child in token.children} <= {"text", "text_special"}, token.content
-    return ["".join(child.content for child in token.children) for token in inside]
+        assert {child.type for child in token.children} <= {"text", "text_special", "code_inline", "html_inline"}, token.content
+        assert {child.content for child in token.children if child.type == "html_inline"} <= {"<!-- -->"}, token.content
+    return ["".join(map(shown, token.children)) for token in inside]
+
+
+def shown(token) -> str:
+    """What a reader sees; backticks stand for the look of code."""
+    return {"code_inline": f"`{token.content}`", "html_inline": ""}.get(token.type, token.content)
 
 
 def test_hostile_text_stays_in_its_cell() -> None:
@@ -27,6 +35,25 @@ def test_hostile_text_stays_in_its_cell() -> None:
     assert "`code` ``two`` *bold* _it_ #head ~~gone~~ $x$ \\" in found
     kinds = {token.type for token in MarkdownIt("gfm-like", {"linkify": False}).parse(text)}
     assert not kinds & {"html_block", "fence", "code_block", "bullet_list_open"}
+
+
+TEXT = st.text(st.sampled_from(list("`|\\_*@<>&#~$[]()!ab .\n\u202e\x1b")) | st.characters(), max_size=40)
+
+
+@given(TEXT)
+def test_any_text_stays_one_cell_and_is_read_as_it_was(text) -> None:
+    """Whatever stands between backticks, bars and backslashes."""
+    finding = Finding(Verdict.LOST, text, "a.py", 1)
+    (row,) = [found[i : i + 6] for found in [cells(render_markdown(Report("gate", findings=(finding,))))] for i in (6,)]
+    plain = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    seen = " ".join(row[4].split())
+    assert len(row) == 6 and seen.replace("` `", "``").replace(" ", "") == plain.replace("` `", "``").replace(" ", "")
+
+
+def test_code_is_code_and_names_are_no_people() -> None:
+    text = escape("`self._x` is @ops, see __init__.py and http_server.py")
+    assert text == "`self._x` is @<!-- -->ops, see \\_\\_init\\_\\_.py and http_server.py"
+    assert escape("a `b|c` d") == "a \\`b\\|c\\` d" and escape("a@b `x") == "a@b \\`x"
 
 
 def test_a_summary_fits() -> None:

@@ -12,7 +12,7 @@ from stackctl.model.verdict import Exit
 from stackctl.plants.manifest import load_stack
 from stackctl.reports.restart_markdown import render_restart_markdown
 from stackctl.reports.sections import changed_entries
-from tests.reports.restarting import LAUNCH, deployed_stack, earlier, facts_of, make_fork, report_of
+from tests.reports.restarting import LAUNCH, UPSTREAM, deployed_stack, earlier, facts_of, make_fork, report_of
 from tests.support import commit_files, git, write_files
 
 
@@ -170,7 +170,25 @@ def test_a_lost_half_is_an_open_finding(fork, tmp_path):
         and finding["tag"] == "error"
         and "python/sglang/srt/qsa_cache.py:2 build" in finding["says"]
     )
-    assert report.exit is Exit.FINDINGS
+    assert report.exit is Exit.FINDINGS and report.summary["open"] == {"error": 1}
+    changed = next(s["items"] for s in report.summary["sections"] if s["id"] == "entries")
+    assert (changed[0]["entry"], changed[0]["tag"]) != (200, "broken")  # it was not there when it was deployed
+    head = render_restart_markdown(report).splitlines()[2:6]
+    assert "open findings: 1 error" in head[3] and head[1].endswith("SGLang 0.5.22")
+    git(fork.repository.path, "worktree", "remove", "--force", str(folder))
+
+
+def test_what_was_whole_when_it_was_deployed_and_is_not_now_comes_first(fork, tmp_path):
+    """A merge that loses a half of an old entry changes none of its commits: nothing but the verdicts tell."""
+    folder, path = tmp_path / "work", "python/sglang/srt/comm.py"
+    git(fork.repository.path, "worktree", "add", "--quiet", "--detach", str(folder), "next")
+    commit_files(folder, {path: UPSTREAM[path]}, "as upstream has it")
+    git(folder, "tag", "regressed")
+    report = report_of(facts_of(fork, at="regressed"))
+    items = next(s["items"] for s in report.summary["sections"] if s["id"] == "entries")
+    broken = [item for item in items if item["tag"] == "broken"]
+    assert broken and list(items[: len(broken)]) == broken
+    assert all(any(text.startswith("whole at the deployed tip, ") for text in item["says"]) for item in broken)
     git(fork.repository.path, "worktree", "remove", "--force", str(folder))
 
 
