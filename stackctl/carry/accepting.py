@@ -1,4 +1,4 @@
-"""Keep a person's agreement that some units of a series are left out: in the entries' manifests."""
+"""Keep what a person decided about the units of a series: in the entries' manifests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from stackctl.carry.carrying import Carrier, carrier_of, series_plant
+from stackctl.carry.deciding import ACCEPTED, LEFT
 from stackctl.carry.series import toml_value
 from stackctl.carry.worktree import replace_file
 from stackctl.model.errors import StackctlError
@@ -16,7 +17,6 @@ from stackctl.trees.release import Release, release_of
 from stackctl.trees.tree import GitTree
 
 _KIND = re.compile(r'^kind\s*=\s*"series"[^\n]*\n', re.MULTILINE)
-_DROPPED = re.compile(r"^dropped\s*=[^\n]*\n", re.MULTILINE)
 
 
 def carriers(stack: Stack, repository: Repository, onto: str, release: Release | None = None) -> list[Carrier]:
@@ -31,35 +31,37 @@ def carriers(stack: Stack, repository: Repository, onto: str, release: Release |
 
 
 def accept_units(
-    stack: Stack, repository: Repository, onto: str, words: Sequence[str], release: Release | None = None
-) -> str:
-    """Write down that the units named stay out; says what was accepted. Raises StackctlError if there is no such unit."""
-    chosen = {
-        number: names
-        for carrier in carriers(stack, repository, onto, release)
-        for number, names in carrier.chosen(words).items()
-    }
-    if not chosen and list(words) != ["all-proven"]:
+    stack: Stack, repository: Repository, onto: str, accept: Sequence[str], drop: Sequence[str] = (),
+    release: Release | None = None,
+) -> str:  # fmt: skip
+    """Write down what a person decided on the units named; says what. Raises StackctlError if there is no such unit."""
+    chosen: dict[int, dict[str, list[str]]] = {}
+    for carrier in carriers(stack, repository, onto, release):
+        chosen |= carrier.decisions.chosen(accept, drop)
+    if not chosen and (drop or list(accept) != ["all-proven"]):
         raise StackctlError(
-            f"no unit {', '.join(words)} waits for a decision",
+            f"no unit {', '.join([*accept, *drop])} waits for a decision",
             str(stack.root),
             "see the numbers: stackctl apply --dry-run",
         )
-    for number, names in chosen.items():
+    for number, rows in chosen.items():
         entry = stack.entry(number)
         assert entry is not None
-        _write(entry, names)
-    return f"accepted: {sum(map(len, chosen.values()))} halves of {len(chosen)} entries stay out"
+        _write(entry, rows)
+    counts = {key: sum(len(rows.get(key, ())) for rows in chosen.values()) for key in (ACCEPTED, LEFT)}
+    return f"accepted: {counts[ACCEPTED]} halves are planted as proposed, {counts[LEFT]} stay out, in {len(chosen)} entries"
 
 
-def _write(entry: Entry, names: Sequence[str]) -> None:
+def _write(entry: Entry, rows: dict[str, list[str]]) -> None:
+    """Add decisions to the plant of an entry's manifest, and leave the rest of its text as it is."""
     path = entry.folder / "entry.toml"
     text = path.read_bytes().decode()
     plant = series_plant(entry)
-    known = list(plant.options.get("dropped", ())) if plant else []
-    line = f"dropped = {toml_value(sorted({*known, *names}))}\n"
-    text = _DROPPED.sub("", text)
-    text, count = _KIND.subn(lambda found: found[0] + line, text, count=1)
-    if not count:
-        raise StackctlError("the plant of kind series was not found", str(path), f"write it yourself: {line.strip()}")
+    for key, names in rows.items():
+        known = list(plant.options.get(key, ())) if plant else []
+        line = f"{key} = {toml_value(sorted({*known, *names}))}\n"
+        text = re.sub(rf"^{key}\s*=[^\n]*\n", "", text, flags=re.MULTILINE)
+        text, count = _KIND.subn(lambda found, line=line: found[0] + line, text, count=1)
+        if not count:
+            raise StackctlError("the plant of kind series was not found", str(path), f"write it yourself: {line.strip()}")
     replace_file(path, text.encode())

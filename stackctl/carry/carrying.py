@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from packaging.version import InvalidVersion, Version
+
+from stackctl.carry.deciding import Decisions, deleted
 from stackctl.carry.following import Follower
 from stackctl.carry.fork import Fork, Layer, State, build_fork
 from stackctl.carry.kept import Kept
@@ -19,11 +22,11 @@ from stackctl.carry.merge3 import (
     LEFT_OUT,
     LOOK,
     PROPOSAL,
-    PROVEN,
     Half,
     by_lines,
     text_halves,
 )
+from stackctl.carry.proposing import Elsewhere, Proposal
 from stackctl.carry.texts import line_hunks
 from stackctl.carry.world import World
 from stackctl.model.stack import Disposition, Entry, Plant, Stack
@@ -104,8 +107,8 @@ class Carrier:
     theirs: GitTree
     entries: Sequence[Entry]
     stack: Stack
-    _files: dict[tuple[str, str], tuple[dict[str, State | None], tuple[Half, ...]]] = field(default_factory=dict)
-    _results: dict[int, Result] = field(default_factory=dict)
+    _files: dict[tuple[str, str, bool], tuple[dict[str, State | None], tuple[Half, ...]]] = field(default_factory=dict)
+    _results: dict[tuple[int, bool], Result] = field(default_factory=dict)
 
     @cached_property
     def base(self) -> GitTree:
@@ -197,15 +200,22 @@ class Carrier:
 
     def after(self, number: int) -> Result:
         """Upstream's tree with the series up to one entry; number 0: nothing of it."""
-        if number not in self._results:
-            self._results[number] = self._composed(number)
-        return self._results[number]
+        return self._result(number, self.decisions.any)
 
-    def _composed(self, number: int) -> Result:
+    def undecided(self) -> Result:
+        """The whole series on upstream's tree, as it is where a person decided nothing."""
+        return self._result(self.last, False)
+
+    def _result(self, number: int, decided: bool) -> Result:
+        if (number, decided) not in self._results:
+            self._results[number, decided] = self._composed(number, decided)
+        return self._results[number, decided]
+
+    def _composed(self, number: int, decided: bool) -> Result:
         files: dict[str, State | None] = {}
         halves: list[Half] = []
         for path, state in (self.fork.after(number) if number else {}).items():
-            made, rows = self._file(path, state)
+            made, rows = self._file(path, state, decided)
             files |= made
             halves += rows
         halves = self.follower.follow(halves, files, self.fork.after(number) if number else {})
@@ -220,15 +230,24 @@ class Carrier:
         """The number of the entry before one, 0 if it is the first."""
         return max((entry.number for entry in self.entries if entry.number < number), default=0)
 
-    def _file(self, path: str, state: State | None) -> tuple[dict[str, State | None], tuple[Half, ...]]:
-        key = (path, "" if state is None else f"{state.mode}{hash(state.data)}")
+    def _file(
+        self, path: str, state: State | None, decided: bool
+    ) -> tuple[dict[str, State | None], tuple[Half, ...]]:
+        key = (path, "" if state is None else f"{state.mode}{hash(state.data)}", decided)
         if key not in self._files:
-            target = path if path in self.theirs else self.renames.get(path, path)
-            files, halves = self._merged(path, target, state)
+            target = self._target(path)
+            agreed = self.decisions.agreed(target) if decided else frozenset()
+            files, halves = self._merged(path, target, state, agreed)
             self._files[key] = files, tuple(replace(half, path=half.path or target) for half in halves)
         return self._files[key]
 
-    def _merged(self, path: str, target: str, state: State | None) -> tuple[dict[str, State | None], tuple[Half, ...]]:
+    def _target(self, path: str) -> str:
+        """Where upstream has a file of the base by now."""
+        return path if path in self.theirs else self.renames.get(path, path)
+
+    def _merged(
+        self, path: str, target: str, state: State | None, agreed: frozenset[tuple[str, str]]
+    ) -> tuple[dict[str, State | None], tuple[Half, ...]]:
         """One file of the fork on upstream's tree."""
         old = self.base.read(path) if path in self.base else None
         new = self.theirs.read(target) if target in self.theirs else None
@@ -237,16 +256,15 @@ class Carrier:
         if old is None:
             return self._added(target, state, new)
         if new is None:
-            return {}, _halves(
-                old, state.data, LEFT_OUT, f"upstream no longer has {path}{self.follower.similar_file(path)}"
-            )
+            why = f"upstream no longer has {path}{self.follower.similar_file(path)}"
+            return {}, tuple(replace(half, unit=1) for half in _halves(old, state.data, LEFT_OUT, why))
         mode = state.mode if state.mode != self.base.mode(path) else self.theirs.mode(target)
         if new == old:
             data, halves = self._rewritten(old, state.data), _halves(old, state.data, CARRIED, "")
             return {target: State(mode, data)}, halves or (
                 Half(CARRIED, (0, 0), (0, 0), text=f"mode {mode}", exact=True),
             )
-        text, halves = self._text(target, old, state.data, new)
+        text, halves = self._text(target, old, state.data, new, agreed)
         return ({} if text == new and mode == self.theirs.mode(target) else {target: State(mode, text)}), halves
 
     def _removed(
@@ -256,7 +274,7 @@ class Carrier:
         if new is None:
             return {}, (replace(half, state=ADOPTED, evidence="upstream removed it too"),)
         if new != old:
-            return {}, (replace(half, state=PROPOSAL, evidence="ours removes the file, upstream edited it"),)
+            return {}, (replace(half, state=PROPOSAL, unit=1, evidence="ours removes the file, upstream edited it"),)
         return {target: None}, (half,)
 
     def _added(self, target: str, state: State, new: bytes | None) -> tuple[dict[str, State | None], tuple[Half, ...]]:
@@ -265,7 +283,7 @@ class Carrier:
             return {target: State(state.mode, self._rewritten(b"", state.data))}, (half,)
         if new == state.data:
             return {}, (replace(half, state=ADOPTED, evidence="upstream has the same file"),)
-        return {}, (replace(half, state=PROPOSAL, evidence="upstream has another file of this name"),)
+        return {}, (replace(half, state=PROPOSAL, unit=1, evidence="upstream has another file of this name"),)
 
     def _rewritten(self, old: bytes, data: bytes) -> bytes:
         """Our text with the imports of modules that upstream moved changed, on the lines that are ours."""
@@ -280,7 +298,9 @@ class Carrier:
         text = self.world.rewritten(after.text, rows)
         return data if text == after.text else after.encode(text)
 
-    def _text(self, target: str, old: bytes, ours: bytes, new: bytes) -> tuple[bytes, tuple[Half, ...]]:
+    def _text(
+        self, target: str, old: bytes, ours: bytes, new: bytes, agreed: frozenset[tuple[str, str]]
+    ) -> tuple[bytes, tuple[Half, ...]]:
         try:
             sources = [Source.decode(each) for each in (old, self._rewritten(old, ours), new)]
         except SourceError:
@@ -288,8 +308,57 @@ class Carrier:
             made = by_lines(*texts)
             return made.text.encode("latin-1"), made.halves
         texts = [source.text for source in sources]
-        made = self.kept.compose(texts, self.world) if target.endswith((".py", ".pyi")) else by_lines(*texts)
+        made = self.kept.compose(texts, self.world, agreed) if target.endswith((".py", ".pyi")) else by_lines(*texts)
         return sources[2].encode(made.text), made.halves
+
+    # What a person is asked.
+
+    @cached_property
+    def decisions(self) -> Decisions:
+        """What waits for a person, and what was decided."""
+        return Decisions(self)
+
+    @property
+    def plants(self) -> list[Plant]:
+        """The plants that the series is made of."""
+        return [plant for entry in self.entries if (plant := series_plant(entry))]
+
+    @cached_property
+    def releases_between(self) -> list[tuple[str, GitTree]]:
+        """The tagged releases after the base, up to the new one, oldest first."""
+        tags = [tag for tag in self.repository.text("tag", "--list", "v[0-9]*").split() if _version(tag)]
+        trees = [(tag, GitTree(self.repository, tag)) for tag in sorted(tags, key=_version)]
+        commits = [tree.commit for _, tree in trees]
+        first = commits.index(self.base.commit) + 1 if self.base.commit in commits else 0
+        last = commits.index(self.theirs.commit) + 1 if self.theirs.commit in commits else len(trees)
+        return trees[first:last]
+
+    def propose(self, path: str, halves: Sequence[Half], elsewhere: Elsewhere) -> Sequence[Proposal]:
+        """The proposals for the units of one file that wait."""
+        old = next((o for o in self._fork_files if self._target(o) == path), path)
+        state = self._fork_files.get(old)
+        if path not in self.theirs and old in self.base:
+            return deleted(self, path, halves)
+        if state is None or old not in self.base or not path.endswith((".py", ".pyi")):
+            return ()
+        try:
+            data = self.base.read(old), self._rewritten(self.base.read(old), state.data), self.theirs.read(path)
+            texts = [Source.decode(each).text for each in data]
+        except SourceError:
+            return ()
+        made = self.kept.compose(texts, self.world)
+        return self.kept.proposals(texts, made, self.world, elsewhere)
+
+    @property
+    def _fork_files(self) -> dict[str, State | None]:
+        return self.fork.after(self.last)
+
+    def base_code(self, path: str, half: Half) -> str:
+        """The lines of the base and of ours that a half is about."""
+        state = self._fork_files.get(path)
+        old, new = (data.decode("utf-8", "replace").splitlines() for data in (self.base.read(path), state.data if state else b""))
+        first, last = half.base_rows
+        return "\n".join([*old[max(first - 5, 0) : last + 5], *new[slice(*half.rows)]])
 
     # What a plant asks.
 
@@ -383,16 +452,8 @@ class Carrier:
                         evidence="",
                         unit=0,
                     )
-                found.append(self._decided(number, final.get(name, half)))
+                found.append(self.decisions.decided(final.get(name, half)))
         return found
-
-    def _decided(self, number: int, half: Half) -> Half:
-        """A half with what a person decided about it, which the entry's manifest keeps."""
-        entry = next(entry for entry in self.entries if entry.number == number)
-        plant = series_plant(entry)
-        if half.settled or plant is None or half.name not in plant.options.get("dropped", ()):
-            return half
-        return replace(half, state=DROPPED, evidence=f"a person accepted that upstream's text stands: {half.evidence}")
 
     def by_hand(self, number: int, half: Half, view: View) -> Half:
         """A half that waits, as carried if a person has put its lines into the file meanwhile."""
@@ -410,36 +471,12 @@ class Carrier:
         missing = lines - (_lines(view.read(half.path)) - _lines(self.theirs.read(half.path)))
         return replace(half, state=CARRIED, how="put in by hand", evidence="") if lines and not missing else half
 
-    @cached_property
-    def units(self) -> dict[tuple[str, int], int]:
-        """The number of every unit that waits for a person, by its file and its number there."""
-        keys = dict.fromkeys((half.path, half.unit) for half in self.after(self.last).halves if half.unit)
-        return {key: number for number, key in enumerate(keys, 1)}
-
-    def chosen(self, words: Sequence[str]) -> dict[int, list[str]]:
-        """The names of the halves of some units ("3", "all-proven") that still wait, by entry."""
-        proven = {
-            unit for unit in self.units
-            if all(PROVEN in half.evidence for half in self.after(self.last).halves if (half.path, half.unit) == unit)
-        }  # fmt: skip
-        wanted = {unit for unit, number in self.units.items() if str(number) in words} | (
-            proven if "all-proven" in words else set()
-        )
-        found = {
-            entry.number: [
-                half.name for half in self.halves(entry.number) if (half.path, half.unit) in wanted and not half.settled
-            ]
-            for entry in self.entries
-            if entry.number in self.fork.changes
-        }
-        return {number: names for number, names in found.items() if names}
-
 
 def rows(carrier: Carrier, entry: Entry, plant: Plant, view: View) -> Iterator[tuple[Plant, Judgement]]:
     """One plant and judgement for each half of an entry, for the ledger."""
     for index, half in enumerate(carrier.halves(entry.number), 1):
         half = carrier.by_hand(entry.number, half, view)
-        unit = carrier.units.get((half.path, half.unit))
+        unit = carrier.decisions.number_of(half)
         message = f"unit {unit}: {half.evidence}" if unit and not half.settled else half.evidence or half.how
         yield (
             replace(plant, id=f"{plant.id}-{index}"),
@@ -464,6 +501,14 @@ def verdict_of(half: Half) -> Verdict:
         gone = half.evidence.startswith("upstream no longer has") and "the statement" not in half.evidence
         return Verdict.HOST_GONE if gone else Verdict.UNDECIDED
     return Verdict.ADOPTED if half.state == ADOPTED else Verdict.COMMENT_LOST
+
+
+def _version(tag: str) -> Version | None:
+    """A tag's release, None for one that is not a release's."""
+    try:
+        return Version(tag.removeprefix("v"))
+    except InvalidVersion:
+        return None
 
 
 def _name(half: Half) -> tuple[str, str, str]:

@@ -58,7 +58,7 @@ class Difference:
         self.partners: dict[int, ast.stmt] = {}
 
     def edits(self) -> list[Edit]:
-        """All edits, in source order."""
+        """All edits in source order, those of a header after those of what stands below it."""
         return list(self._bodies(self.base.tree.body, self.ours.tree.body, Where("")))
 
     # Lists of statements.
@@ -138,15 +138,25 @@ class Difference:
             return False
         if isinstance(old, ast.If):
             mine = {self.base.key(each) for each in old.body}
+            held = [new.body, *(_all_bodies(new.body[0]) if len(new.body) == 1 else ())]  # or one wrapper around it all
             return (
-                bool(mine & {self.ours.key(each) for each in new.body})
+                bool(mine & {self.ours.key(each) for body in held for each in body})
                 or len(set(_tests(self.base, old)) & set(_tests(self.ours, new))) > 0
+                or self._same_inside(old, new)
             )
         if isinstance(old, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             return False
         if isinstance(old, (*_LOOPS, ast.While, *_WITHS, ast.Try)):
             return bool({self.base.key(each) for each in old.body} & {self.ours.key(each) for each in new.body})
         return SequenceMatcher(None, self.base.key(old), self.ours.key(new), autojunk=False).quick_ratio() > _PAIR
+
+    def _same_inside(self, old: ast.If, new: ast.If) -> bool:
+        """Whether one test is an operand of the other, and both branches hold a statement about the same thing."""
+        one, two = self.base.key(old.test), self.ours.key(new.test)
+        operands = {self.ours.key(each) for each in getattr(new.test, "values", [])} | {
+            self.base.key(each) for each in getattr(old.test, "values", [])
+        }
+        return bool({one, two} & operands) and bool(set(map(identity, old.body)) & set(map(identity, new.body)))
 
     def _run(
         self, old: list[ast.stmt], new: list[ast.stmt], left: tuple[int, int], right: tuple[int, int], where: Where
@@ -199,10 +209,10 @@ class Difference:
         elif isinstance(old, ast.Try) and isinstance(new, ast.Try):
             yield from self._try(old, new, where)
         elif isinstance(old, (*_LOOPS, ast.While, *_WITHS)) and type(old) is type(new):
-            yield from self._header(old, new, where)
             yield from self._bodies(old.body, new.body, Where(where.host, old))
             if getattr(old, "orelse", []) or getattr(new, "orelse", []):
                 yield from self._bodies(old.orelse, new.orelse, Where(where.host, old, "orelse"))
+            yield from self._header(old, new, where)
         elif type(old) is type(new) and not list(bodies(old)):
             yield from self._children(old, new, old, where)
         else:
@@ -287,10 +297,11 @@ class Difference:
                 )
                 yield Edit("branch", where, 0, (), (branch,), (), old, near, rows=self._branch_rows(after, index))
                 continue
+            # What a branch holds before its test: an edited test is no address any more.
+            yield from self._bodies(before[found].body, branch.body, Where(where.host, old, f"if {tests[0][found]}"))
             if found in loose:
                 loose.remove(found)
                 yield from self._expression(before[found].test, branch.test, old, where)
-            yield from self._bodies(before[found].body, branch.body, Where(where.host, old, f"if {tests[0][found]}"))
         for index in loose:
             yield Edit("branch", where, 0, (before[index],), (), (), old)
         yield from self._else(before[-1].orelse, after[-1].orelse, old, where)

@@ -6,8 +6,9 @@ Only what is alike in every token, and stands at exactly one place of the new tr
 from __future__ import annotations
 
 import ast
+import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,12 +16,16 @@ from functools import cached_property
 from stackctl.carry.fork import State
 from stackctl.carry.merge3 import CARRIED, PROPOSAL, Half, follow
 from stackctl.carry.placing import Refused
+from stackctl.carry.proposing import Similar
 from stackctl.carry.texts import DEFINITIONS, Text
 from stackctl.trees.git import Repository
 from stackctl.trees.source import Source, SourceError
 from stackctl.trees.tree import GitTree, read_all
 
 _GONE = "upstream no longer has"
+_IDENTIFIER = re.compile(rb"\b[A-Za-z_]\w{5,}\b")
+_FEW = 5  # with fewer identifiers anything is alike
+_HALF = 0.5
 
 
 @dataclass
@@ -138,6 +143,40 @@ class Follower:
             except SourceError:
                 self._parsed[path] = None
         return self._parsed[path]
+
+    @cached_property
+    def _words(self) -> dict[str, frozenset[bytes]]:
+        """The longer identifiers of each changed file."""
+        return {path: frozenset(_IDENTIFIER.findall(data)) for path, data in self._changed.items()}
+
+    @cached_property
+    def _weights(self) -> dict[bytes, float]:
+        """How much an identifier says: the fewer files have it, the more."""
+        counts = Counter(word for words in self._words.values() for word in words)
+        return {word: math.log(1 + len(self._words) / count) for word, count in counts.items()}
+
+    def elsewhere(self, code: str) -> Similar | None:
+        """The definition of a changed file that has most of some code's identifiers; None if none has half of them."""
+        wanted = frozenset(_IDENTIFIER.findall(code.encode("utf-8", "replace")))
+        rarest = max(self._weights.values(), default=1.0)
+        total = sum(self._weights.get(word, rarest) for word in wanted)
+        if len(wanted) < _FEW:
+            return None
+        ranked = sorted(((self._weight(wanted & words), path) for path, words in self._words.items()), reverse=True)
+        best: Similar | None = None
+        for weight, path in ranked[:3]:
+            text = self._text(path) if weight >= total * _HALF else None
+            for name, node in text.hosts.items() if text else ():
+                if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    continue
+                inside = text.code(node)
+                share = self._weight(wanted & frozenset(_IDENTIFIER.findall(inside.encode()))) / total
+                if share >= _HALF and (best is None or share > best.share):
+                    best = Similar(node.lineno, inside, share, name, path)
+        return best
+
+    def _weight(self, words: Iterable[bytes]) -> float:
+        return sum(self._weights.get(word, 0.0) for word in words)
 
     def similar_file(self, path: str) -> str:
         """Words for the evidence: where the definitions of a deleted file are now, by name."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from stackctl.carry.merge3 import Composed, Half, compose
+from stackctl.carry.proposing import Elsewhere, Proposal, proposals
 from stackctl.carry.world import World
 from stackctl.model.stack import digest
 from stackctl.trees.cache import cache_folder, code_stamp, replace_text
@@ -45,18 +46,31 @@ class Kept:
                 return rows
         return {}
 
-    def compose(self, texts: Sequence[str], world: World) -> Composed:
+    def compose(
+        self, texts: Sequence[str], world: World, ventured: frozenset[tuple[str, str]] = frozenset()
+    ) -> Composed:
         """`compose`, or what it said of the same three texts for the same series before."""
-        key = hashlib.sha256(
-            "\0".join(f"{len(text)}:{text}" for text in texts).encode("utf-8", "surrogatepass")
-        ).hexdigest()
+        key = _key([*texts, *(word for pair in sorted(ventured) for word in pair)])
         with contextlib.suppress(TypeError, ValueError, KeyError):
             if row := self._rows.get(key):
                 return Composed(row[0], tuple(_half(each) for each in row[1]))
-        made = compose(*texts, world)
+        made = compose(*texts, world, ventured=ventured)
         self._rows[key] = [made.text, [asdict(half) for half in made.halves]]
         self._new = True
         return made
+
+    def proposals(
+        self, texts: Sequence[str], made: Composed, world: World, elsewhere: Elsewhere
+    ) -> tuple[Proposal, ...]:
+        """`proposals`, or what it said before."""
+        key = _key(["proposals", *texts])
+        with contextlib.suppress(TypeError, ValueError, KeyError):
+            if (rows := self._rows.get(key)) is not None:
+                return tuple(Proposal(**row) for row in rows)
+        asked = proposals(*texts, made, world, elsewhere)
+        self._rows[key] = [asdict(each) for each in asked]
+        self._new = True
+        return asked
 
     def save(self) -> None:
         """Write the store if there is anything new, and let the oldest ones go."""
@@ -69,6 +83,10 @@ class Kept:
             others = sorted(self._path.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)
             for path in others[:-_MOST]:
                 path.unlink(missing_ok=True)
+
+
+def _key(texts: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(f"{len(text)}:{text}" for text in texts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _half(row: dict[str, Any]) -> Half:

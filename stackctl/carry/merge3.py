@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 from stackctl.carry.edits import Difference, Edit, branches, import_lines, parameters
 from stackctl.carry.placing import BUILTINS, Adopted, Placer, Refused
 from stackctl.carry.renames import learnt, renamed
-from stackctl.carry.texts import DEFINITIONS, IMPORTS, Hunk, Text, line_hunks, only_comments, reindent, tokens
+from stackctl.carry.texts import DEFINITIONS, IMPORTS, Hunk, Text, below, line_hunks, only_comments, reindent, tokens
+from stackctl.carry.venturing import Venturer
 from stackctl.carry.world import World
 from stackctl.model.stack import digest
 from stackctl.trees.source import SourceError
@@ -29,6 +30,7 @@ CARRIED, ADOPTED, PROPOSAL, LEFT_OUT, COMMENT, DROPPED = (
     "dropped",
 )
 LOOK = "look"  # carried, and something about it that a person should look at
+AGREED = "as a person agreed: "  # how a half was made where that was a person's decision
 PROVEN = "nothing there reads "  # in the evidence of what would be dead code in the new release
 _ROUNDS = 8
 _DEFINED = frozenset(DEFINITIONS)
@@ -57,7 +59,6 @@ class Half:
     path: str = ""
     exact: bool = False
     unit: int = 0
-    theirs: str = ""
 
     @property
     def settled(self) -> bool:
@@ -68,6 +69,11 @@ class Half:
     def name(self) -> str:
         """What it is known by from one run to the next."""
         return digest([self.path, self.host, self.text])[:12]
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """What it is known by within its file: its host and its first line."""
+        return self.host, self.text
 
 
 @dataclass(frozen=True)
@@ -96,20 +102,25 @@ class _Piece:
 
 
 def compose(
-    base: str, ours: str, theirs: str, world: World | None = None, hosts: dict[str, str] | None = None
-) -> Composed:
-    """Ours on theirs. `world` answers for the other files of upstream's tree; `hosts` follows moved definitions."""
+    base: str, ours: str, theirs: str, world: World | None = None, hosts: dict[str, str] | None = None,
+    ventured: frozenset[tuple[str, str]] = frozenset(),
+) -> Composed:  # fmt: skip
+    """Ours on theirs. `world` answers for the other files of upstream's tree; `hosts` follows moved definitions.
+
+    `ventured` are the halves, by `Half.pair`, that are made by the bolder rules of `venturing`: what a person
+    agreed to, or is to be asked about.
+    """
     try:
         old, yours, mine = _parsed(base), _parsed(theirs), Text(ours)
-        composer = _Composer(old, mine, yours, world or World(), hosts or {})
+        composer = _Composer(old, mine, yours, world or World(), hosts or {}, ventured)
         made = composer.run()
         # Where upstream replaced an expression throughout, base and ours are read as if they had it already.
         if all(half.settled for half in made.halves) or not (names := _learnt(base, theirs)):
             return made
-        again = _Composer(renamed(old, names), renamed(mine, names), Text(theirs), world or World(), hosts or {}).run()
+        texts = renamed(old, names), renamed(mine, names), Text(theirs)
+        return _Composer(*texts, world or World(), hosts or {}, ventured).run()
     except SourceError:
         return by_lines(base, ours, theirs)
-    return again
 
 
 @lru_cache(maxsize=24)
@@ -168,9 +179,12 @@ def _shown(lines: Sequence[str]) -> str:
 class _Composer:
     """One file."""
 
-    def __init__(self, base: Text, ours: Text, theirs: Text, world: World, hosts: dict[str, str]) -> None:
+    def __init__(
+        self, base: Text, ours: Text, theirs: Text, world: World, hosts: dict[str, str],
+        ventured: frozenset[tuple[str, str]] = frozenset(),
+    ) -> None:  # fmt: skip
         self.base, self.ours, self.theirs = base, ours, theirs
-        self.world, self.hosts = world, hosts
+        self.world, self.hosts, self.ventured = world, hosts, ventured
         self.left = line_hunks(base.lines, ours.lines)
         known = theirs.__dict__.setdefault("_hunks", {})  # by base: the same for every patch that touches the file
         self.right = known[base.text] = known.get(base.text) or line_hunks(base.lines, theirs.lines)
@@ -198,13 +212,14 @@ class _Composer:
         lines = [line for hunk in self.left for line in (*hunk.lines, *self.base.lines[hunk.start : hunk.end])]
         if not any("elif " in line or " or " in line or " and " in line for line in lines):
             return
-        stands = [piece.rows for piece in pieces if piece.state == CARRIED]
-        edits = Difference(self.base, self.ours).edits()
+        stands = [piece for piece in pieces if piece.state == CARRIED]
+        edits = self._edits
         for edit in edits:
-            if not edit.new or not any(_overlap(rows, edit.rows) for rows in stands):
+            rows, old = edit.rows, _edit_rows(edit)
+            if not any(_overlap(p.rows, rows) if edit.new else _overlap(p.base_rows, old) for p in stands):
                 continue
             if why := self._changed_siblings(edit) or self._also_gone(edit, edits):
-                yield _Piece(edit.rows, _edit_rows(edit), edit.where.host, LOOK, "", why)
+                yield _Piece(rows, old, edit.where.host, LOOK, "", why)
 
     def _changed_siblings(self, edit: Edit) -> str:
         """Words for a branch of ours in a chain of which upstream edited other branches."""
@@ -232,8 +247,10 @@ class _Composer:
         return set(parameters(new.args)) - set(parameters(old.args))
 
     def _also_gone(self, edit: Edit, edits: Sequence[Edit]) -> str:
-        """Words for an edit that puts an operand in and takes another out: a stale patch does that unmeant."""
-        if edit.kind != "operand":
+        """Words for an edit that takes an operand out, beside others or alone: a stale patch does that unmeant."""
+        if edit.kind != "operand" or edit is not next(
+            each for each in edits if each.kind == "operand" and each.old[0] is edit.old[0]
+        ):
             return ""
         gone = [
             node for each in edits if each.kind == "operand" and each.old[0] is edit.old[0] for node in each.old[1:]
@@ -272,9 +289,9 @@ class _Composer:
 
     def _leave(self, piece: _Piece, why: str) -> None:
         if piece.rows[0] < piece.rows[1]:
-            self.out[piece.rows] = why
+            self.out.setdefault(piece.rows, why)
         else:
-            self.out_base[piece.base_rows] = why
+            self.out_base.setdefault(piece.base_rows, why)
 
     def _leave_all(self, pieces: Sequence[_Piece]) -> None:
         """No order was found in which all of it stands: nothing of the file is carried."""
@@ -388,7 +405,7 @@ class _Composer:
             return [], after.text
         difference = Difference(before, self.ours)
         edits = difference.edits()
-        placer = Placer(before, self.ours, after.text, difference.partners, self.hosts)
+        placer = Venturer(before, self.ours, after.text, difference.partners, self.hosts)
         pieces = []
         for edit in sorted(edits, key=lambda each: each.kind != "import"):
             base_rows = self._base_rows(edit, before)
@@ -402,10 +419,25 @@ class _Composer:
             except Adopted as adopted:
                 pieces.append(self._edited(edit, ADOPTED, "", adopted.reason, base_rows))
             except Refused as refused:
-                reason = refused.reason + self._dead(edit, placer)
-                pieces.append(self._edited(edit, PROPOSAL, "", reason, base_rows))
+                pieces.append(self._refused(edit, placer, refused, base_rows))
         self.result = placer.target
         return pieces, placer.target.text
+
+    def _refused(self, edit: Edit, placer: Venturer, refused: Refused, base_rows: tuple[int, int]) -> _Piece:
+        """A refused edit as a piece: made by a bolder rule where it is to be, else a proposal."""
+        piece = self._edited(edit, PROPOSAL, "", refused.reason + self._dead(edit, placer), base_rows)
+        if self._pair(piece) not in self.ventured:
+            return piece
+        try:
+            return replace(piece, state=CARRIED, how=AGREED + placer.venture(edit, refused), evidence="")
+        except Refused as error:
+            return replace(piece, evidence=error.reason)
+
+    def _pair(self, piece: _Piece) -> tuple[str, str]:
+        return piece.host, self._text_of(piece)
+
+    def _text_of(self, piece: _Piece) -> str:
+        return _shown(self.ours.lines[slice(*piece.rows)]) or _shown(self.base.lines[slice(*piece.base_rows)])
 
     def _dead(self, edit: Edit, placer: Placer) -> str:
         """Words for an edit of an assignment whose name upstream's host no longer has at all: it would be dead."""
@@ -459,6 +491,8 @@ class _Composer:
                 + self._orphans(pieces, failed)
                 + self._feature(pieces, failed)
                 + self._removals(pieces, failed)
+                + self._guards(pieces, failed)
+                + self._together(pieces, failed)
             )
         return found or self._unresolved(pieces, text)
 
@@ -553,6 +587,64 @@ class _Composer:
                     break
         return found
 
+    @cached_property
+    def _edits(self) -> list[Edit]:
+        """What ours changed in the base, by structure."""
+        return Difference(self.base, self.ours).edits()
+
+    @cached_property
+    def _wholes(self) -> list[list[Edit]]:
+        """Edits that mean something only together: one alone, or the new branches of an if chain with its else."""
+        alone, chains = [], {}
+        for edit in self._edits:
+            chain = edit.statement if edit.kind in ("branch", "else") else edit.where.owner if edit.where.part == "else" else None
+            if chain is None:
+                alone.append([edit])
+            else:
+                chains.setdefault(id(chain), []).append(edit)
+        return [*alone, *chains.values()]
+
+    def _together(self, pieces: Sequence[_Piece], failed: Sequence[_Piece]) -> list[tuple[_Piece, str]]:
+        """Carried halves of an edit of which another part is left out: Git cuts one edit into several hunks."""
+        found = []
+        for whole in self._wholes:
+            lost = next((piece for piece in failed if any(_is_part(piece, edit) for edit in whole)), None)
+            if lost is not None:
+                why = f"line {lost.rows[0] + 1} of ours, a part of the same edit, is left out"
+                parts = [p for p in pieces if p.state is CARRIED and any(_is_part(p, edit) for edit in whole)]
+                found += [(piece, why) for piece in parts]
+        return found
+
+    def _guards(self, pieces: Sequence[_Piece], failed: Sequence[_Piece]) -> list[tuple[_Piece, str]]:
+        """Carried halves that ask whether a name is None, where only a failed half would make it None.
+
+        Without it the test always says the same, and what ours does then is dead code (trap T1).
+        """
+        gone = {name: piece for piece in failed for name in self._made_none(piece)}
+        found = []
+        for piece in pieces:
+            name = next(iter(sorted(self._asked(piece) & gone.keys())), "") if piece.state is CARRIED else ""
+            if name:
+                where = f"line {gone[name].rows[0] + 1} of ours, which is left out"
+                found.append((piece, f"it asks whether {name} is None, which only {where}, would make it"))
+        return found
+
+    def _flags(self, piece: _Piece) -> set[str]:
+        """The names that a half makes None or asks about, so that both are one unit."""
+        return {f"None {name}" for name in self._made_none(piece) | self._asked(piece)}
+
+    def _made_none(self, piece: _Piece) -> set[str]:
+        """The module's names that our rows set to None and the base never does."""
+        return {name for row, name in _set_to_none(self.ours) if piece.rows[0] <= row < piece.rows[1]} - {
+            name for _, name in _set_to_none(self.base)
+        }
+
+    def _asked(self, piece: _Piece) -> set[str]:
+        """The names that our rows compare with None and the base's rows do not."""
+        mine = {name for row, name in _compared_with_none(self.ours) if piece.rows[0] <= row < piece.rows[1]}
+        old = piece.base_rows
+        return mine - {name for row, name in _compared_with_none(self.base) if old[0] <= row < old[1]}
+
     def _orphans(self, pieces: Sequence[_Piece], failed: Sequence[_Piece]) -> list[tuple[_Piece, str]]:
         """Carried halves whose names only failed halves read."""
         lost = {row for piece in failed for row in range(*piece.rows)}
@@ -628,32 +720,40 @@ class _Composer:
     # Rows of the ledger.
 
     def _halves(self, pieces: Sequence[_Piece]) -> Iterator[Half]:
-        units = _Units()
+        units = self._units(pieces)
         for piece in sorted(pieces, key=lambda each: (each.rows, each.base_rows)):
-            shown = _shown(self.ours.lines[slice(*piece.rows)]) or _shown(self.base.lines[slice(*piece.base_rows)])
-            unit = 0 if piece.state not in (PROPOSAL, LEFT_OUT) else units.of(piece.host.partition(".")[0])
             yield Half(
                 piece.state,
                 piece.rows,
                 piece.base_rows,
                 piece.host,
-                shown,
+                self._text_of(piece),
                 piece.how,
                 piece.evidence,
                 exact=piece.exact,
-                unit=unit,
+                unit=units.get(piece, 0),
             )
 
+    def _units(self, pieces: Sequence[_Piece]) -> dict[_Piece, int]:
+        """Numbers, from 1, for what is decided together: what waits in one function, or shares a name of ours."""
+        waiting = [piece for piece in pieces if piece.state in (PROPOSAL, LEFT_OUT)]
+        waiting.sort(key=lambda each: (each.rows, each.base_rows))
+        old = {name.partition("@")[0].lstrip("=") for _, name, _, _ in _named(self.base)} if waiting else set()
+        groups: list[tuple[set[str], list[_Piece]]] = []
+        for piece in waiting:
+            words = {f"={self._function(piece)}"} - {"="} | self._own_words(piece, old) | self._flags(piece)
+            joined = [group for group in groups if group[0] & words]
+            groups = [group for group in groups if not group[0] & words]
+            groups.append((words.union(*(g[0] for g in joined)), [*(p for g in joined for p in g[1]), piece]))
+        groups.sort(key=lambda group: min((piece.rows, piece.base_rows) for piece in group[1]))
+        return {piece: number for number, group in enumerate(groups, 1) for piece in group[1]}
 
-class _Units:
-    """Numbers for what is decided together: what is left out in one top-level definition."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, int] = {}
-
-    def of(self, name: str) -> int:
-        """The unit's number, from 1."""
-        return self._known.setdefault(name, len(self._known) + 1)
+    def _function(self, piece: _Piece) -> str:
+        """The outermost function that a piece is in, "" at module or class level."""
+        parts = (host_at(self.ours, piece.rows[0]) if piece.rows[0] < piece.rows[1] else piece.host).split(".")
+        names = [".".join(parts[: depth + 1]) for depth in range(len(parts))]
+        found = (name for name in names if isinstance(self.ours.hosts.get(name), _FUNCTIONS))
+        return next(found, "") or next((n for n in names if isinstance(self.base.hosts.get(n), _FUNCTIONS)), "")
 
 
 def host_at(text: Text, row: int) -> str:
@@ -737,6 +837,33 @@ def _other_names(child: ast.AST, host: str) -> Iterator[tuple[int, str, str, boo
             yield keyword.value.lineno - 1, f"={keyword.arg}@{callee}", "", False
     elif isinstance(child, ast.ExceptHandler) and child.name:
         yield child.lineno - 1, child.name, host, True
+
+
+def _set_to_none(text: Text) -> list[tuple[int, str]]:
+    """(row, name) of every `name = None` at module level, in branches and handlers too."""
+    kept = text.__dict__.get("_set_to_none")
+    if kept is None:
+        kept = text.__dict__["_set_to_none"] = [
+            (node.lineno - 1, target.id)
+            for body, index in below(text.tree)
+            if isinstance(node := body[index], ast.Assign) and isinstance(node.value, ast.Constant) and node.value.value is None
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        ]  # fmt: skip
+    return kept
+
+
+def _compared_with_none(text: Text) -> list[tuple[int, str]]:
+    """(row, name) of every comparison of a plain name with None."""
+    kept = text.__dict__.get("_compared_with_none")
+    if kept is None:
+        kept = text.__dict__["_compared_with_none"] = [
+            (node.lineno - 1, node.left.id)
+            for node in ast.walk(text.tree)
+            if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name)
+            and any(isinstance(each, ast.Constant) and each.value is None for each in node.comparators)
+        ]  # fmt: skip
+    return kept
 
 
 def _bound_on(text: Text, first: int, last: int) -> set[tuple[str, str]]:
@@ -823,6 +950,14 @@ def follow(
     if len(made) < len(set(rows)):
         raise Refused("only a part of it could be followed")
     return placer.target.text, tuple(made)
+
+
+def _is_part(piece: _Piece, edit: Edit) -> bool:
+    """Whether a half has a line of an edit, of ours or, where there is none, of the base."""
+    rows, old = edit.rows, _edit_rows(edit)
+    if rows[0] < rows[1]:
+        return piece.rows[0] < rows[1] and rows[0] < piece.rows[1]
+    return piece.base_rows[0] < old[1] and old[0] < piece.base_rows[1] and not edit.new
 
 
 def _edit_rows(edit: Edit) -> tuple[int, int]:

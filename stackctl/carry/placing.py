@@ -199,7 +199,7 @@ class Placer:
         new = [each for each in _header_nodes(spot.node) if key(self.target, each) == wanted]
         if len(old) != len(new) or not new:
             raise Refused(
-                f"both sides edited `{_short(self.base.code(node))}`"
+                f"both sides edited `{short(self.base.code(node))}`"
                 if not new
                 else f"{len(new)} candidates, {len(old)} expected"
             )
@@ -290,7 +290,7 @@ class Placer:
         if all(key in there and key not in known for key in keys):
             raise Adopted("upstream has the same statements in the same place")
         old, new = _bound_at(self.base.hosts[edit.where.host]), _bound_at(host)
-        mine = {name for node in edit.new for name in _binds(node)}
+        mine = {name for node in edit.new for name in binds(node)}
         if both := sorted(mine & (new - old)):
             raise Refused(f"upstream now binds {', '.join(both)} here too")
 
@@ -538,7 +538,7 @@ class Placer:
         spot = self._within(edit)
         if isinstance(spot, tuple):
             return spot
-        call = self._inside(edit, edit.old[0], spot, _call_key)
+        call = self._inside(edit, edit.old[0], spot, call_key)
         assert isinstance(call, ast.Call)
         there = next((each for each in call.keywords if each.arg == edit.name), None)
         had = edit.old[1] if len(edit.old) > 1 else None
@@ -546,7 +546,7 @@ class Placer:
             raise Adopted(f"upstream passes the same {edit.name}=")
         if (there is None) != (had is None) or (there and self.target.key(there.value) != self.base.key(had.value)):  # type: ignore[union-attr]
             raise Refused(
-                f"both sides decide {edit.name}=: ours `{_short(self.ours.code(edit.new[0])) if edit.new else 'removes it'}`"
+                f"both sides decide {edit.name}=: ours `{short(self.ours.code(edit.new[0])) if edit.new else 'removes it'}`"
             )
         if there is None:
             items = [*call.args, *call.keywords]
@@ -572,6 +572,8 @@ class Placer:
         fresh = [each for each in come if self.ours.key(each) not in keys]
         if come and not fresh and not gone:
             raise Adopted("upstream has it too")
+        if gone and not come and self.target.key(owner) == self.base.key(edit.old[0]):
+            return self._take_out(items, keys, gone), "taken out, upstream has the list unchanged"
         if gone:
             return self._swap(owner, items, keys, gone, fresh)
         if edit.kind == "positional":
@@ -586,6 +588,20 @@ class Placer:
         node = items[keys.index(self.base.key(gone[0]))]
         return self.target.replaced([(*self.target.span(node), self.ours.code(come[0]))]), "exchanged"
 
+    def _take_out(self, items: list[ast.AST], keys: list[str], gone: Sequence[ast.AST]) -> str:
+        """The text without some items of a list, each with the comma or operator that joins it to the rest."""
+        lost = {keys.index(self.base.key(each)) for each in gone}
+        kept = [index for index in range(len(items)) if index not in lost]
+        if not kept:
+            raise Refused("nothing would be left of the list")
+        spans = []
+        for index in sorted(lost):
+            if index > kept[0]:
+                spans.append((self._close(items[index - 1]), self._close(items[index]), ""))
+            else:
+                spans.append((self.target.span(items[index])[0], self.target.span(items[index + 1])[0], ""))
+        return self.target.replaced(spans)
+
     def _owner(self, edit: Edit, spot: Spot) -> ast.AST:
         """The list, call or operation of upstream's statement that is the base's."""
         owner = edit.old[0]
@@ -596,7 +612,7 @@ class Placer:
         except Refused:
             pass
         if isinstance(owner, ast.Call):
-            return self._inside(edit, owner, spot, _call_key)
+            return self._inside(edit, owner, spot, call_key)
         mine = {self.base.key(each) for each in _items(owner)}
         found = [
             node for node in _header_nodes(spot.node)
@@ -915,7 +931,8 @@ def _header_nodes(node: ast.stmt) -> Iterator[ast.AST]:
         yield from ast.walk(root)
 
 
-def _call_key(text: Text, node: ast.AST) -> str | None:
+def call_key(text: Text, node: ast.AST) -> str | None:
+    """What a call is known by: its callee."""
     return text.key(node.func) if isinstance(node, ast.Call) else None
 
 
@@ -945,7 +962,7 @@ def _exits(nodes: Sequence[ast.AST]) -> bool:
     )
 
 
-def _binds(node: ast.AST) -> set[str]:
+def binds(node: ast.AST) -> set[str]:
     """The names that a statement binds where it stands, whatever branch takes."""
     if isinstance(node, DEFINITIONS):
         return {node.name}
@@ -955,9 +972,15 @@ def _binds(node: ast.AST) -> set[str]:
     return set()
 
 
+def imported(node: ast.AST) -> set[str]:
+    """The names that an import binds."""
+    return {(each.asname or each.name).split(".")[0] for each in node.names} if isinstance(node, IMPORTS) else set()
+
+
 def _bound_at(host: ast.AST) -> set[str]:
-    return {name for body, index in below(host) for name in _binds(body[index])}
+    return {name for body, index in below(host) for name in binds(body[index])}
 
 
-def _short(code: str) -> str:
+def short(code: str) -> str:
+    """Code on one line, cut."""
     return " ".join(code.split())[:60]

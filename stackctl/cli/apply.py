@@ -20,14 +20,15 @@ from stackctl.cli.planting import finish
 @click.option("--dry-run", is_flag=True, help="Print what would be done and touch nothing.")
 @click.option("--checkout", is_flag=True, help="If the branch is checked out and clean, change the files there too.")
 @click.option("--continue", "carry_on", is_flag=True, help="Take up what was left for a person on the branch.")
-@click.option("--accept", multiple=True, metavar="N|all-proven", help="Agree that this unit of a series is left out (again for more).")
+@click.option("--accept", multiple=True, metavar="N|all-proven", help="Agree to the proposal for this unit of a series (again for more).")
+@click.option("--drop", multiple=True, metavar="N", help="Agree that upstream's text stands for this unit (again for more).")
 @click.option("--audit/--no-audit", "audited", default=True, help="Audit the result of a series.", show_default=True)
 @click.option("--abort", is_flag=True, help="Take the branch that has something pending back to where it was (delete it if it is new).")
 @format_option("text", "json", "md")
 @click.pass_obj
 def command(
     settings: Settings, repo: Path | None, onto: str, branch: str | None, only: tuple[int, ...], without: tuple[int, ...],
-    release: str | None, dry_run: bool, checkout: bool, carry_on: bool, accept: tuple[str, ...], audited: bool, abort: bool, form: str,
+    release: str | None, dry_run: bool, checkout: bool, carry_on: bool, accept: tuple[str, ...], drop: tuple[str, ...], audited: bool, abort: bool, form: str,
 ) -> int:  # fmt: skip
     """Plant the stack on an upstream release: a branch of its own, one commit an entry.
 
@@ -46,10 +47,10 @@ def command(
         return carry.abort(repository, name, settings.say)
     if carry_on:
         carry.require_pending(repository, name)
-    if accept:
+    if accept or drop:
         from stackctl.carry.accepting import accept_units
 
-        settings.say(accept_units(stack, repository, onto, accept, release_of(GitTree(repository, onto), release)))
+        settings.say(accept_units(stack, repository, onto, accept, drop, release_of(GitTree(repository, onto), release)))
         stack = settings.stack()
     with status(settings, f"planting on {onto}"), Memo() as memo:
         run = carry.apply(

@@ -27,7 +27,8 @@ class Series(Hunk):
         **Hunk.options,
         "base": Option(str, "the upstream commit or tag that the series stands on"),
         "strip": Option(int, "how many leading folders of the patch's paths are not the tree's (default 1)"),
-        "dropped": Option(list, "halves that a person agreed to leave out (`stackctl apply --accept`)"),
+        "accepted": Option(list, "halves that a person agreed to plant as proposed (`stackctl apply --accept`)"),
+        "dropped": Option(list, "halves that a person agreed to leave out (`stackctl apply --accept`, `--drop`)"),
         "leave_out": Option(list, "files of the patch that the base does not have and that are left out of it"),
     }
 

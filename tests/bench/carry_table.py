@@ -18,7 +18,7 @@ import tarfile
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,6 +56,7 @@ class Row:
     halves: Counter[str] = field(default_factory=Counter)
     units: int = 0
     seconds: float = 0.0
+    proposed: list[str] = field(default_factory=list)
     owner: list[str] = field(default_factory=list)
     with_owner: int = 0
     waiting: list[str] = field(default_factory=list)
@@ -69,19 +70,20 @@ def main() -> int:
     parser.add_argument("steps", nargs="*", default=list(STEPS))
     given = parser.parse_args()
     print(
-        "| step | patches | git: files / hunks | hunks carried | adopted | a person | halves | units to decide | s | carried as owner |"
+        "| step | patches | git: files / hunks | hunks carried | adopted | proposal | a person | halves | units to decide | s | carried as owner |"
     )
-    print("|---|---|---|---|---|---|---|---|---|---|", flush=True)
+    print("|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
     rows = []
     for step in given.steps:
         rows.append(row := measure(step, Repository(given.repo), given.snapshot))
         halves = ", ".join(f"{count} {word}" for word, count in row.halves.most_common())
         print(
             f"| {row.step} | {row.patches} | {row.git['files']} / {row.git['hunks']} | {row.hunks['carried']} | {row.hunks['adopted']} "
-            f"| {row.hunks['person']} | {halves} | {row.units} | {row.seconds:.1f} | {row.with_owner} of {row.with_owner + len(row.owner)} |",
+            f"| {row.hunks['proposal']} | {row.hunks['person']} | {halves} | {row.units} | {row.seconds:.1f} | {row.with_owner} of {row.with_owner + len(row.owner)} |",
             flush=True,
         )
     for row in rows:
+        print(f"\n{row.step}: proposals", *row.proposed, sep="\n  ")
         print(f"\n{row.step}: waits for a person", *row.waiting, sep="\n  ")
         if row.owner:
             print(f"\n{row.step}: carried, and not so in the owner's tree", *row.owner, sep="\n  ")
@@ -130,11 +132,17 @@ def fill(row: Row, carrier: Carrier, repository: Repository, ours: str, onto: st
     """Git's conflicted hunks, each with the worst state of our halves in it."""
     halves = carrier.after(carrier.last).halves
     row.halves = Counter(half.state for half in halves)
-    row.units = len(carrier.units)
+    decisions = carrier.decisions
+    row.units, known = len(decisions.units), decisions.proposals
+    row.proposed = [
+        f"{number} {path}: {known[path, unit].kind}: {known[path, unit].evidence[:200]}"
+        for (path, unit), number in decisions.units.items()
+        if (path, unit) in known
+    ]
     row.waiting = [
         f"{h.path}:{h.rows[0] + 1} {h.host}: {h.text[:60]} -- {h.evidence[:120]}"
         for h in halves
-        if not h.settled and h.state != COMMENT
+        if not h.settled and h.state != COMMENT and (h.path, h.unit) not in known
     ]
     for path, hunks in conflicts(repository, ours, onto).items():
         row.git["files"] += 1
@@ -146,7 +154,7 @@ def fill(row: Row, carrier: Carrier, repository: Repository, ours: str, onto: st
         for lines in hunks:
             row.git["hunks"] += 1
             at, found = located(text, lines, at)
-            row.hunks[verdict(mine, found)] += 1
+            row.hunks[verdict(mine, found, known)] += 1
 
 
 def located(text: Sequence[str], lines: Sequence[str], start: int) -> tuple[int, tuple[int, int] | None]:
@@ -157,16 +165,37 @@ def located(text: Sequence[str], lines: Sequence[str], start: int) -> tuple[int,
     return start, None
 
 
-def verdict(halves: Sequence[Half], rows: tuple[int, int] | None) -> str:
-    """carried, adopted or person: the worst of the halves in some rows of ours; of all without rows, if there are none."""
-    inside = [
-        half for half in halves
-        if half.state != COMMENT and (half.rows[0] == half.rows[1] if rows is None else half.rows[0] <= rows[1] and rows[0] <= half.rows[1] and _real(half, rows))
-    ]  # fmt: skip
-    states = {CARRIED if half.evidence.startswith(_SAME) else half.state for half in inside if half.state != LOOK}
-    if not states or states - {CARRIED, ADOPTED}:
+def verdict(halves: Sequence[Half], rows: tuple[int, int] | None, known: Container[tuple[str, int]] = ()) -> str:
+    """carried, adopted, proposal or person: the worst of the halves in some rows of ours; of all without rows, if there are none.
+
+    A proposal is what has a whole text to agree to, or upstream's own code as its evidence.
+    """
+    inside = list(_inside(halves, rows))
+    if not inside and rows is not None:  # every line of it is the base's: the halves that touch it
+        inside = list(_inside(halves, (rows[0] - 1, rows[1] + 1)))
+    states = {
+        "proposal" if not half.settled and (half.path, half.unit) in known
+        else CARRIED if half.evidence.startswith(_SAME) else half.state
+        for half in inside
+        if half.state != LOOK
+    }  # fmt: skip
+    if not states or states - {CARRIED, ADOPTED, "proposal"}:
         return "person"
+    if "proposal" in states:
+        return "proposal"
     return "adopted" if ADOPTED in states else "carried"
+
+
+def _inside(halves: Sequence[Half], rows: tuple[int, int] | None) -> Iterator[Half]:
+    """The halves in some rows of ours; without rows, all that only take something out."""
+    for half in halves:
+        if half.state == COMMENT:
+            continue
+        if rows is None:
+            if half.rows[0] == half.rows[1]:
+                yield half
+        elif half.rows[0] <= rows[1] and rows[0] <= half.rows[1] and _real(half, rows):
+            yield half
 
 
 def _real(half: Half, rows: tuple[int, int]) -> bool:

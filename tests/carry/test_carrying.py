@@ -81,7 +81,7 @@ def test_a_deleted_host_is_left_out_and_named(tmp_path):
 def test_what_a_person_accepts_is_no_longer_asked(tmp_path):
     repository = upstream(tmp_path / "up", {**THEIRS, SOFT: "def other(x):\n    return x + 0\n"})
     stack = imported(tmp_path / "stack", repository)
-    assert "1 halves of 1 entries" in accept_units(stack, repository, "v0.5.2", ["1"])
+    assert "1 stay out, in 1 entries" in accept_units(stack, repository, "v0.5.2", ["1"])
     stack = load_stack(stack.root)
     run = apply(stack, repository, "v0.5.2", branch="next")
     assert (SOFT, Verdict.NOT_DUE) in verdicts(run)
