@@ -17,6 +17,7 @@ from stackctl.census.rules import run_rules
 from stackctl.census.rules.context import Context
 from stackctl.census.sides import Sides, is_python
 from stackctl.census.survival import Judged, Survival
+from stackctl.census.warming import warmed
 from stackctl.model.report import Finding, LedgerRow, Report
 from stackctl.model.verdict import Level, Verdict
 
@@ -36,8 +37,9 @@ class Audit:
 
     def run(self) -> Audit:
         """Judge every half, then look at the merged tree with every rule."""
-        self.judge()
-        self._report()
+        with warmed(self.sides):
+            self.judge()
+            self._report()
         return self
 
     def judge(self) -> None:

@@ -34,6 +34,7 @@ class Sides:
     theirs: Tree
     merged: Tree
     cache: FactsCache
+    backwards: bool = False  # the order of all files; what is found is the same
     _bytes: dict[str, bytes] = field(default_factory=dict)
     _lines: dict[str, Counter[bytes]] = field(default_factory=dict)
 
@@ -52,8 +53,8 @@ class Sides:
 
     @cached_property
     def paths(self) -> list[str]:
-        """Every path of any side, sorted."""
-        return sorted(set().union(*(self.tree(side).paths() for side in SIDES)))
+        """Every path of any side, in order."""
+        return sorted(set().union(*(self.tree(side).paths() for side in SIDES)), reverse=self.backwards)
 
     @cached_property
     def differing(self) -> dict[str, tuple[str, str, str, str]]:

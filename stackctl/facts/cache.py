@@ -24,7 +24,7 @@ from stackctl.trees.source import Source, SourceError
 
 _FORMAT = f"{statements.FORMAT}.{names.FORMAT}.{sys.version_info[0]}.{sys.version_info[1]}.{marshal.version}"
 _LIMIT = 400_000_000
-_BATCH = 200
+_BATCH = 40  # facts that are written together: a helper's are to be seen while it still works
 
 Problem = tuple[str, int]
 
@@ -36,6 +36,8 @@ class FactsCache:
         self._memory: dict[tuple[str, str], Any] = {}
         self._pending: list[tuple[str, str, bytes]] = []
         self._database = _open(path) if path else None
+        self.path = path if self._database else None
+        self._after: tuple[int, Callable[[], None] | None] = (0, None)
 
     @classmethod
     def default(cls) -> FactsCache:
@@ -81,10 +83,21 @@ class FactsCache:
         if key not in self._memory:
             stored = self._load(kind, blob)
             if stored is None:
+                self._note_missed()
                 stored = parse(read())
                 self._store(kind, blob, stored)
             self._memory[key] = wake(stored)
         return self._memory[key]
+
+    def after(self, missed: int, call: Callable[[], None] | None) -> None:
+        """Call once when so many files more had to be read."""
+        self._after = (missed, call)
+
+    def _note_missed(self) -> None:
+        left, call = self._after
+        self._after = (left - 1, call)
+        if left == 1 and call:
+            call()
 
     def _load(self, kind: str, key: str) -> Any:
         if self._database is None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench_audit import Clock, peak_megabytes, run_audit, show, troubles
+from auditing import Clock, peak_megabytes, run_audit, show, troubles
 
 from stackctl.model.errors import StackctlError
 from stackctl.model.verdict import Level

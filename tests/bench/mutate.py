@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench_audit import Clock, OneFile, news, open_repository, peak_megabytes, run_audit, show, trees_of
+from auditing import Clock, OneFile, news, open_repository, peak_megabytes, run_audit, show, trees_of
 from halves import KINDS, Half, added, halves_of, take_away
 from upstream_lines import lines_added
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stackctl.census import helper
+from stackctl.census import helper, process
 from stackctl.census.helper import assisted
 from stackctl.census.memo import Memo
 from stackctl.census.verify import verify
@@ -31,9 +31,9 @@ def test_the_verdicts_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("STACKCTL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(helper, "_AFTER", 1)
     monkeypatch.setattr(helper, "_WORTH", 0)
-    monkeypatch.setattr(helper, "_cores", lambda: 2)
+    monkeypatch.setattr(process, "cores", lambda: 2)
     if python:
-        monkeypatch.setattr(helper.sys, "executable", python)
+        monkeypatch.setattr(process.sys, "executable", python)
     stack = _stack(tmp_path / "stack")
     repository = repository_of(tmp_path / "repo", {f"python/m{n}.py": "def f():\n    a()\n    c()\n" for n in range(COUNT)})
     stock = GitTree(repository, "HEAD")
@@ -49,8 +49,8 @@ def test_the_helper_judges_what_it_is_told(tmp_path: Path, monkeypatch: pytest.M
     stack = _stack(tmp_path / "stack")
     repository = repository_of(tmp_path / "repo", {f"python/m{n}.py": "def f():\n    a()\n" for n in range(COUNT)})
     tree, release = GitTree(repository, "HEAD"), Release("0.5.23")
-    process = helper._start([str(stack.root), [101], helper._named(tree), None, vars(release)])
-    assert process is not None and process.wait(60) == 0
+    started = process.start(helper.__name__, helper._task(stack, stack.entries, tree, None, release))
+    assert started is not None and started.wait(60) == 0
     with Memo() as memo:
         verify(stack, tree, release, None, memo.judge)
         assert memo.missed == 0
