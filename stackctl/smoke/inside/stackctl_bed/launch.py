@@ -6,17 +6,17 @@ it real. In both the probe is installed, and the process ends when whoever start
 
 from __future__ import annotations
 
-import ctypes
-import os
 import signal
 import sys
 from typing import Any
+
+from stackctl_bed.parent import end_with_parent
 
 
 def main() -> None:
     """Run until a signal."""
     engine, *flags = sys.argv[1:]
-    _end_with_parent()
+    end_with_parent(signal.SIGTERM)
     from sglang.srt.entrypoints.http_server import launch_server
     from sglang.srt.server_args import prepare_server_args
 
@@ -35,13 +35,6 @@ def _ready() -> None:
 
     probe.apply_control(probe._manager())
     print("stackctl: the server is ready", flush=True)
-
-
-def _end_with_parent() -> None:
-    """SIGTERM for us when the parent dies, however it dies: else a killed run would leave a server behind."""
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
-    if os.getppid() != int(os.environ["STACKCTL_BED_PARENT"]):
-        sys.exit("stackctl_bed: whoever started this is gone already")
 
 
 if __name__ == "__main__":

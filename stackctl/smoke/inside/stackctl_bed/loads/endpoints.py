@@ -6,6 +6,7 @@ follows from ids that this process made by itself, with transformers alone.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import math
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stackctl_bed import answers, client, texts
-from stackctl_bed.target import Outcome, Target, ask
+from stackctl_bed.target import Outcome, Target, ask, trace_size, traced
 
 COUNT = 6  # tokens per answer
 LABELS = [1000, 2000, 3000]
@@ -38,6 +39,7 @@ class Bench:
     outcome: Outcome
     long: str
     long_chat: list[dict[str, str]]
+    target: Target
 
     def text(self, ids: list[int], count: int = COUNT) -> str:
         """The answer to a prompt of these ids."""
@@ -79,13 +81,13 @@ Check = Callable[[Bench], Awaitable[None]]
 
 
 async def run(target: Target) -> Outcome:
-    """Settings: server ("generation" or "embedding"), long_tokens, gap_rounds."""
+    """Settings: server ("generation", "embedding" or "harmony"), long_tokens, gap_rounds."""
     outcome = Outcome()
     kind = target.of("server", "generation")
     tokens = target.of("long_tokens", 36_000)
     async with client.connected(target.base, timeout=60) as session:
         long_chat = texts.long_chat(target.model, "endpoints", tokens, 25)
-        bench = Bench(session, target.model, outcome, texts.prose_of_tokens(target.model, "long", tokens), long_chat)
+        bench = Bench(session, target.model, outcome, texts.prose_of_tokens(target.model, "long", tokens), long_chat, target)
         routes = await _served(session)
         for name, (path, check) in CHECKS[kind].items():
             if path not in routes:
@@ -306,6 +308,26 @@ async def _embeddings(bench: Bench) -> None:
     bench.expect("embeddings batch", batch and [one["embedding"] for one in batch["data"]], wanted)
 
 
+async def _harmony(bench: Bench) -> None:
+    """gpt-oss renders with an encoder of its own: what is compared are the ids that reached the scheduler."""
+    for size, text in (("short", SHORT), ("long", bench.long)):
+        for streamed in (False, True):
+            name = f"responses harmony {size}{' streamed' if streamed else ''}"
+            since = trace_size(bench.target)
+            body = {"input": text, "instructions": "Be brief.", "max_output_tokens": COUNT + 4}
+            await (bench.stream if streamed else bench.ask)(name, "/v1/responses", body)
+            bench.note(name, await _dispatched(bench, since))
+
+
+async def _dispatched(bench: Bench, since: int) -> list[Any]:
+    """Number and digest of the ids of what was dispatched since then; the stand-in notes it within half a second."""
+    for _ in range(30):
+        if notes := [[note["tokens"], note["digest"]] for note in traced(bench.target, since) if "digest" in note]:
+            return notes
+        await asyncio.sleep(0.1)
+    return []
+
+
 CHECKS: dict[str, dict[str, tuple[str, Check]]] = {
     "generation": {
         "chat": ("/v1/chat/completions", _chat),
@@ -323,6 +345,7 @@ CHECKS: dict[str, dict[str, tuple[str, Check]]] = {
         "ollama": ("/api/chat", _ollama),
     },
     "embedding": {"embeddings": ("/v1/embeddings", _embeddings)},
+    "harmony": {"responses_harmony": ("/v1/responses", _harmony)},
 }
 
 # Per route and variant, a long input: which of them stands on the loop?
@@ -344,6 +367,9 @@ LONG: dict[str, dict[str, tuple[str, Callable[[Bench], dict[str, Any]]]]] = {
         "score": ("/v1/score", lambda bench: {"query": bench.long, "items": [" yes", " no"], "label_token_ids": LABELS}),
         "decisions": ("/v1/decisions", lambda bench: _decision(bench.long)),
         "ollama": ("/api/chat", lambda bench: {"messages": bench.long_chat, "options": {"num_predict": 1}, "stream": False}),
+    },
+    "harmony": {
+        "responses_harmony": ("/v1/responses", lambda bench: {"input": bench.long, "max_output_tokens": 5}),
     },
     "embedding": {
         "embeddings": ("/v1/embeddings", lambda bench: {"input": bench.long}),
