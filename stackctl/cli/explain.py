@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from stackctl.plants.kind import Kind
 
 # What is neither a verdict nor a kind, and has a page all the same.
-TOPICS = ("gate",)
+TOPICS = ("gate", "json")
+# The JSON Schemas of what we publish, as reports/schemas has them.
+SCHEMAS = {f"json-{name}": f"{name}.json" for name in ("report", "probes", "ticks")}
 
 
 @click.command("explain")
@@ -26,9 +28,12 @@ def command(word: str | None) -> int:
     if word is None:
         click.echo("verdicts:    " + " ".join(sorted(Verdict)))
         click.echo("plant kinds: " + " ".join(sorted(_kinds())))
-        click.echo("topics:      " + " ".join(TOPICS))
+        click.echo("topics:      " + " ".join((*TOPICS, *SCHEMAS)))
         return 0
-    _show(page_of(word))
+    if name := SCHEMAS.get(word.strip().lower()):
+        click.echo((files("stackctl.reports") / "schemas" / name).read_text(encoding="utf-8"), nl=False)
+    else:
+        _show(page_of(word))
     return 0
 
 
@@ -44,7 +49,7 @@ def page_of(word: str) -> str:
         return kind_page(kinds[name])
     if name in TOPICS:
         return (files("stackctl.cli") / "pages" / f"{name}.md").read_text(encoding="utf-8")
-    known = [*map(str, Verdict), *kinds, *TOPICS]
+    known = [*map(str, Verdict), *kinds, *TOPICS, *SCHEMAS]
     near = difflib.get_close_matches(name, known, 1)
     raise StackctlError(
         f"nothing is called {word!r}", hint=f"did you mean {near[0]!r}?" if near else "see: stackctl explain"

@@ -12,6 +12,7 @@ from stackctl.reports.html import render_html
 from tests.reports.browsing import Browser, axe_source, browser, needs_browser
 from tests.reports.made_up import made_up
 from tests.reports.test_html import HOSTILE
+from tests.reports.test_schemas import problems
 
 pytestmark = [pytest.mark.browser, needs_browser, pytest.mark.xdist_group("browser")]
 
@@ -113,6 +114,7 @@ def test_ticks_are_exported(opened):
             break
         time.sleep(0.1)
     table = json.loads(found[0].read_text())
+    assert problems("ticks", table) == []
     assert table["kind"] == "stackctl-ticks" and [(row["id"], row["by"], row["on"]) for row in table["ticks"]] == [
         ("added-1", "Ada", True)
     ]
