@@ -88,6 +88,7 @@ def prepare(settings: Settings, engine: str, release: str, directory: Path | Non
 @click.option("--case", "cases", multiple=True, help="Only this case (again for more).")
 @click.option("--runs", type=click.IntRange(1), help="How often each arm runs, instead of what the scenario says.")
 @click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", help="Change a setting of the load, as in --set seconds=5 (again for more).")
+@click.option("--patience", type=click.FloatRange(0), default=0, help="Minutes to wait, before each run, until others leave the machine alone.")
 @click.option("--python", type=click.Path(path_type=Path), help="An interpreter that has SGLang, instead of a prepared environment.")
 @click.option("--model", type=click.Path(path_type=Path), help="The model folder to serve, with --python.")
 @click.option("--time-limit", type=click.FloatRange(1), help="Minutes after which the run is ended and counts as not judged.")
@@ -96,7 +97,7 @@ def prepare(settings: Settings, engine: str, release: str, directory: Path | Non
 @click.pass_obj
 def run(settings: Settings, scenarios: tuple[str, ...], source: Source,
         check: str | None, engine: str, out: Path | None, arms: tuple[str, ...], cases: tuple[str, ...], runs: int | None,
-        changes: tuple[str, ...], python: Path | None, model: Path | None, time_limit: float | None,
+        changes: tuple[str, ...], patience: float, python: Path | None, model: Path | None, time_limit: float | None,
         directory: Path | None, torch: str | None) -> int:  # fmt: skip
     """Run SCENARIOS of the stack's checks/smoke, or files; all that run by default when none is named.
 
@@ -107,7 +108,7 @@ def run(settings: Settings, scenarios: tuple[str, ...], source: Source,
     from stackctl.smoke.scenario import find_scenarios
 
     require_engine(engine)
-    wish = Wish(arms, cases, runs, _changes(changes))
+    wish = Wish(arms, cases, runs, _changes(changes), patience * 60)
     if check:
         return _run_check(settings, check, source, directory, torch)
     found = find_scenarios(_checks(settings), scenarios)

@@ -25,6 +25,7 @@ class Wish:
     cases: tuple[str, ...] = ()
     runs: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    patience_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,10 @@ def spec_of(scenario: Scenario, turn: Turn) -> Spec:
 
 
 def run_all(scenario: Scenario, fleet: Fleet, folder: Path, wish: Wish) -> Iterator[RunResult]:
-    """Every run of a scenario, disturbed ones again at the end while repeats are left."""
+    """Every run of a scenario, disturbed ones again at the end while repeats are left; all servers boot first."""
     waiting = turns(scenario, wish)
+    for turn in waiting:
+        fleet.get(spec_of(scenario, turn), turn.arm.name)
     for _ in range(scenario.repeats + 1):
         disturbed: list[Turn] = []
         for turn in waiting:
@@ -76,6 +79,7 @@ def run_one(scenario: Scenario, turn: Turn, fleet: Fleet, folder: Path, wish: Wi
     name = f"{turn.case.name}-{turn.arm.name}-{turn.index}"
     while (samples := folder / "samples" / f"{name}.jsonl").exists():
         name += "r"
+    wait_for_quiet(scenario.foreign_cpu, wish.patience_s, fleet)
     fleet.progress(f"{scenario.name}: {turn.case.name}, {turn.arm.name}, run {turn.index}")
     before, server_before = noise.moment(fleet.sessions()), _session_cpu(server)
     outcome = drive(scenario, turn, server, fleet, wish, name)
@@ -88,6 +92,20 @@ def run_one(scenario: Scenario, turn: Turn, fleet: Fleet, folder: Path, wish: Wi
         outcome["skipped"], round(foreign, 3), foreign <= scenario.foreign_cpu, round(_session_cpu(server) - server_before, 2),
         round(after.at - before.at, 2), samples.relative_to(folder).as_posix(),
     )  # fmt: skip
+
+
+def wait_for_quiet(limit: float, patience_s: float, fleet: Fleet) -> None:
+    """Until others used less than `limit` of a core for two seconds, or patience is at its end."""
+    deadline = time.monotonic() + patience_s
+    told = False
+    while time.monotonic() < deadline:
+        before = noise.moment(fleet.sessions())
+        time.sleep(2)
+        if noise.foreign_cpu(before, noise.moment(fleet.sessions())) <= limit:
+            return
+        if not told:
+            fleet.progress("waiting for a quiet machine")
+            told = True
 
 
 def drive(scenario: Scenario, turn: Turn, server: Server, fleet: Fleet, wish: Wish, name: str) -> dict[str, Any]:
