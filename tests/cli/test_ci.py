@@ -74,6 +74,14 @@ def test_no_expression_stands_in_a_script():
     assert upload["if"].startswith("always() ") and upload["uses"].startswith("github/codeql-action/upload-sarif@")
 
 
+def test_what_is_used_is_pinned_by_commit():
+    """A tag can be moved to other code by whoever owns it, or stole it."""
+    used = re.findall(r"uses: (\S+)@(\S+)( # v\d+\.\d+\.\d+)?", (ROOT / "action.yml").read_text() + PAGE)
+    assert len(used) == 4
+    for name, commit, version in used:
+        assert (name, commit) == ("OWNER/stackctl", "REF") or (re.fullmatch("[0-9a-f]{40}", commit) and version), name
+
+
 def step(at: Bench, **inputs: str) -> tuple[subprocess.CompletedProcess, dict[str, str]]:
     """The action's gate step as a runner runs it."""
     (gate,) = [each for each in ACTION["runs"]["steps"] if each.get("id") == "gate"]
@@ -96,8 +104,9 @@ def test_the_action_on_a_pull_request(at):
     head = merge(at)
     git(at.repo, "checkout", "--quiet", "--detach", base)  # as a runner has it: some other commit checked out
     git(at.repo, "merge", "--quiet", "--no-ff", "--no-edit", head)
-    red, output = step(at, HEAD_SHA=head, BASE_SHA=base, ACTION_REPOSITORY="o/stackctl", ACTION_REF="v1")
+    red, output = step(at, HEAD_SHA=head, BASE_SHA=base, PULL="7", ACTION_REPOSITORY="o/stackctl", ACTION_REF="v1")
     assert red.returncode == 1 and output["code"] == "1", red.stderr
+    assert (output["ref"], output["sha"]) == ("refs/pull/7/head", head)  # alerts stand on what was judged
     assert red.stdout.startswith(f"::error file={HOST},line=8,title=lost 1/convert::")
     assert "| error | lost |" in (at.folder / "summary").read_text()
     (rule,) = [r for r in json.loads(Path(output["sarif"]).read_text())["runs"][0]["tool"]["driver"]["rules"] if r["id"] == "lost"]
@@ -111,7 +120,7 @@ def test_the_action_on_a_pull_request(at):
 
 def test_the_action_that_cannot_judge(at):
     done, output = step(at, MERGE="$(touch owned)`touch owned`; touch owned")
-    assert done.returncode == 2 and output["code"] == "2"
+    assert done.returncode == 2 and output["code"] == "2" and "ref" not in output
     assert done.stdout.startswith("::error file=stack.toml,title=not-judged::")
     assert not (at.repo / "owned").exists()
 
