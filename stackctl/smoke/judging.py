@@ -21,9 +21,10 @@ class Spread:
     high: float
     values: tuple[float, ...]
 
-    def overlaps(self, other: Spread) -> bool:
-        """Whether the two ranges have a value in common."""
-        return self.low <= other.high and other.low <= self.high
+    def overlaps(self, other: Spread, tolerance: float = 0.0) -> bool:
+        """Whether the two ranges meet, each widened by `tolerance` of its median."""
+        slack = tolerance * (self.median + other.median)
+        return self.low - slack <= other.high and other.low - slack <= self.high
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def _verdict(claim: Claim, own: Spread, other: Spread | None) -> tuple[str, str]
         bad = [value for value in own.values if value != claim.equals]
         return (FAILED, f"{bad[0]:g} in {len(bad)} of {len(own.values)} runs") if bad else (PASSED, "")
     if claim.within_spread and other is not None:
-        return (PASSED, "") if own.overlaps(other) else (FAILED, f"{_range(own)} and {_range(other)} do not meet")
+        return (PASSED, "") if own.overlaps(other, claim.tolerance) else (FAILED, f"{_range(own)} and {_range(other)} do not meet")
     scale = 1.0 if other is None else other.median
     if claim.at_most is not None and own.median > max(claim.at_most * scale, claim.floor):
         return _beyond(claim, own, other, own.low <= max(claim.at_most * (other.high if other else 1.0), claim.floor))

@@ -75,6 +75,7 @@ class Claim:
     at_least: float | None = None
     equals: float | None = None
     within_spread: bool = False
+    tolerance: float = 0.0  # of within_spread: three runs miss three others by chance in one case of ten
     report: bool = False
     floor: float = 0.0
     why: str = ""
@@ -117,7 +118,7 @@ _TABLES: dict[str, dict[str, type | tuple[type, ...]]] = {
     "case": {"name": str, "settings": dict, "environment": dict, "flags": list, "arms": list, "runs": int},
     "claim": {
         "metric": str, "arm": str, "case": str, "against": str, "at_most": (int, float), "at_least": (int, float),
-        "equals": (int, float), "within_spread": bool, "report": bool, "floor": (int, float), "why": str,
+        "equals": (int, float), "within_spread": bool, "tolerance": (int, float), "report": bool, "floor": (int, float), "why": str,
     },
 }  # fmt: skip
 _NEEDED = {"scenario": ("title", "load", "arm"), "arm": ("name",), "case": ("name",), "claim": ("metric", "arm")}

@@ -19,7 +19,7 @@ from stackctl.smoke.environment import clean_environment
 from stackctl.smoke.model_folder import harmony_folder
 
 INSIDE = Path(__file__).parent / "inside"
-BOOT_S = {"frontend": 180.0, "gpu": 900.0}
+BOOT_S = {"frontend": 420.0, "gpu": 900.0}
 DRAIN_S = 20.0
 FRONTEND_FLAGS = ("--device", "cpu", "--attention-backend", "torch_native")
 # A log line per request would be a load of its own.

@@ -41,6 +41,8 @@ def verdicts(claim: Claim, on: list[float], off: list[float], quiet: bool = True
         (Claim("p99", "on", at_most=3), [4, 4], [], FAILED),
         (Claim("p99", "on", against="off", within_spread=True), [1, 3], [2, 4], PASSED),
         (Claim("p99", "on", against="off", within_spread=True), [1, 2], [3, 4], FAILED),
+        (Claim("p99", "on", against="off", within_spread=True, tolerance=0.1), [10, 11], [12, 13], PASSED),
+        (Claim("p99", "on", against="off", within_spread=True, tolerance=0.1), [10, 11], [16, 17], FAILED),
         (Claim("p99", "on", against="off", at_most=0.1, report=True), [50], [50], REPORTED),
         (Claim("p98", "on", equals=0), [1], [1], NOT_JUDGED),  # a claim that meets nothing is not kept
     ],
