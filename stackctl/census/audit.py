@@ -59,11 +59,9 @@ class Audit:
     def _count(self) -> None:
         moved = set(self.moves["merged"].files) | {path for path, _ in self.moves["merged"].hosts}
         followed = set(self.moves["merged"].files.values()) | {path for path, _ in self.moves["merged"].hosts.values()}
-        for path, blobs in self.sides.differing.items():
-            base, ours, theirs, merged = blobs
-            if ours == base and merged == theirs and path not in moved and path not in followed:
-                continue  # upstream's own business, taken as it is
-            self._count_file(path)
+        for path in self.sides.differing:
+            if path in moved or path in followed or not self.sides.only_theirs(path):
+                self._count_file(path)
 
     def _count_file(self, path: str) -> None:
         as_text = is_python(path) and any(self.sides.problem(side, path) for side in ("base", "ours", "theirs", "merged"))

@@ -66,6 +66,11 @@ class Sides:
                 found[path] = blobs
         return found
 
+    def only_theirs(self, path: str) -> bool:
+        """Whether upstream alone changed a file, and merged took it as it is."""
+        base, ours, theirs, merged = self.differing[path]
+        return ours == base and merged == theirs
+
     def read(self, side: str, path: str) -> bytes:
         """The bytes of `path` on one side."""
         tree = self.tree(side)

@@ -1,12 +1,13 @@
 """A second process for an audit that finds few facts kept: it reads the files from the other end.
 
-It makes the same audit with the files in reverse order, for nothing but the facts that both need.
+It takes the files in reverse order, reads what the audit will ask for and holds none of it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import subprocess
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,12 +39,23 @@ def warmed(sides: Sides) -> Iterator[None]:
 
 
 def main() -> None:
-    """Audit what the task on stdin names, last file first."""
-    from stackctl.census.audit import Audit
+    """Read what an audit of the task on stdin needs, last file first."""
+    from stackctl.census.moves import Moves
+    from stackctl.census.rules import RULES
+    from stackctl.census.rules.context import Context
 
     path, trees = process.task()
     cache = FactsCache(Path(path))
-    Audit(Sides(*map(process.tree_of, trees), cache=cache, backwards=True)).run()
+    sides = Sides(*map(process.tree_of, trees), cache=cache, backwards=True)
+    for name in sides.differing:
+        if not sides.only_theirs(name):
+            for side in SIDES:
+                sides.facts(side, name)
+            cache.forget()
+    context = Context(sides, dict.fromkeys(SIDES, Moves()))
+    for rule in RULES:  # their findings, made without the moves, are not looked at
+        deque(rule(context), maxlen=0)
+        cache.forget()
     cache.close()
 
 

@@ -63,6 +63,10 @@ class FactsCache:
         self._memory[kind, key] = value
         self._store(kind, key, value)
 
+    def forget(self) -> None:
+        """Let go of the facts in memory; what is in the file stays."""
+        self._memory.clear()
+
     def close(self) -> None:
         """Write what is pending and let go of the file."""
         self._flush()
