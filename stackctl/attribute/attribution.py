@@ -73,8 +73,11 @@ def _word(base: set[str], merged: set[str]) -> str:
     return "gone" if merged == {"-"} else ""
 
 
-def attribution_report(base: Sequence[Run], merged: Sequence[Run], refs: tuple[str, str]) -> Report:
-    """The comparison as a report: what is the merge's is of error level; a run that cannot be judged is not clean."""
+def attribution_report(base: Sequence[Run], merged: Sequence[Run], refs: tuple[str, str], selected: bool = True) -> Report:
+    """The comparison as a report: what is the merge's is of error level; a run that cannot be judged is not clean.
+
+    `selected` is False where no tests were asked for, but only the definition of done.
+    """
     rows = attribute(base, merged)
     findings = [_finding(row) for row in rows if row.word in THE_MERGES]
     for ref, runs in zip(refs, (base, merged), strict=True):
@@ -83,17 +86,26 @@ def attribution_report(base: Sequence[Run], merged: Sequence[Run], refs: tuple[s
             for problem in dict.fromkeys(run.problem for run in runs)
             if problem
         ]
+    findings += _nothing(base, merged) if selected else []
     summary = {
         "base": refs[0],
         "merged": refs[1],
-        "runs": len(merged),
-        "before": [run.figures for run in base],
-        "after": [run.figures for run in merged],
+        "runs": len(merged) if selected else 0,
+        "before": [run.figures for run in base] if selected else [],
+        "after": [run.figures for run in merged] if selected else [],
         "words": dict(Counter(row.word for row in rows)),
         "tests": [asdict(row) for row in rows],
         "absent": {refs[0]: list(base[0].absent), refs[1]: list(merged[0].absent)},
     }
     return Report("attribute", (), (), tuple(findings), summary)
+
+
+def _nothing(base: Sequence[Run], merged: Sequence[Run]) -> list[Finding]:
+    """A selection that runs nothing has shown nothing: a misspelt path was green."""
+    absent = [path for path in base[0].absent if path in merged[0].absent]
+    found = [Finding(Verdict.NOT_JUDGED, f"{path} is on neither tree", evidence="the selection names it") for path in absent]
+    ran = any(run.outcomes or run.problem for run in (*base, *merged))
+    return found or ([] if ran else [Finding(Verdict.NOT_JUDGED, "no test was run", evidence="the selection holds none on either tree")])
 
 
 def _finding(row: Attributed) -> Finding:
@@ -114,7 +126,9 @@ def render_attribution(report: Report) -> str:
     """The comparison as Markdown, which is plain enough for a terminal."""
     summary = report.summary
     words = ", ".join(f"{count} {word}" for word, count in summary["words"].items())
-    lines = [f"## stackctl attribute: {words or 'nothing differs'}", "", *_figures(report)]
+    unjudged = any(finding.kind is Verdict.NOT_JUDGED for finding in report.findings)
+    said = words or ("not judged" if unjudged else "nothing differs" if summary["runs"] else "the definition of done alone")
+    lines = [f"## stackctl attribute: {said}", "", *_figures(report)]
     for word, says in _SAYS.items():
         rows = [row for row in summary["tests"] if row["word"] == word]
         lines += ["", f"### {word}: {says} ({len(rows)})", ""] if rows else []
@@ -128,8 +142,9 @@ def render_attribution(report: Report) -> str:
 
 def _figures(report: Report) -> Iterator[str]:
     summary = report.summary
-    yield f"- before ({escape(summary['base'])}): {', '.join(summary['before'])}"
-    yield f"- after ({escape(summary['merged'])}): {', '.join(summary['after'])}"
+    if summary["runs"]:
+        yield f"- before ({escape(summary['base'])}): {', '.join(summary['before'])}"
+        yield f"- after ({escape(summary['merged'])}): {', '.join(summary['after'])}"
     for ref, paths in summary["absent"].items():
         if paths:
             yield f"- not on {escape(ref)}: {escape(', '.join(paths))}"

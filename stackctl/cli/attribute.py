@@ -57,15 +57,17 @@ def command(
     """
     from stackctl.attribute.done import load_done
     from stackctl.attribute.runs import Runner
+    from stackctl.model.errors import StackctlError
 
     stack, repository = settings.stack(), open_repository(repo)
     if not selection and not done:
         raise click.UsageError("name the tests to run (after --), or --done")
+    items = load_done(stack.root) if done else []
+    if done and not items:
+        raise StackctlError("no item to hold", str(stack.root / "checks" / "done.toml"), "write one: stackctl explain done")
     runner = Runner((python or Path(sys.executable)).absolute(), stack.source, timeout)
     with status(settings, "running both trees"):
-        report = _judge(
-            repository, base or f"{merged}^1", merged, runner, repeat, selection, load_done(stack.root) if done else []
-        )
+        report = _judge(repository, base or f"{merged}^1", merged, runner, repeat, selection, items)
     if form == "json":
         from stackctl.reports.json import render_json
 
@@ -99,7 +101,7 @@ def _judge(
             runs = repeated(
                 lambda: run_pytest(before, selection, runner), lambda: run_pytest(after, selection, runner), repeat
             )
-        report = attribution_report(*runs, (base, merged))
+        report = attribution_report(*runs, (base, merged), selected=bool(selection))
         held = hold(items, before, after, runner, lambda: _linted(repository, base, merged))
     return replace(
         report,

@@ -48,8 +48,14 @@ def command(
     if form == "text":
         examples = sum(len(rule.examples) for rule in rules)
         on = f", {len(due)} of them on {tree.label} ({found})" if tree else ""
-        click.echo(f"{len(rules)} rules, {examples} examples{on}")
+        click.echo(f"{_count(len(rules), 'rule')}, {_count(examples, 'example')}{on}")
+        if not rules:
+            settings.say("no rule is in checks/rules: how to write one: stackctl explain rule")
     return int(report.exit)
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}{'' if number == 1 else 's'}"
 
 
 def _tree(repo: Path | None, at: str | None, folder: Path | None) -> Tree | None:

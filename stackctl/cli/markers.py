@@ -115,5 +115,7 @@ def _print(census: Census) -> None:
         state = "INTACT" if row["intact"] else f"{row['consumed']} consumed, {row['vanished']} gone without a decision"
         was = f" of {row['before']}, {state}" if census.before else ""
         click.echo(f"batch {row['batch'] or '-'}: {row['now']}{was}")
-    counts = [f"{entry or 'none'} {number}" for entry, number in census.entries().items()]
-    click.echo(f"{len(census.now)} markers left" + (f"; by entry: {', '.join(counts)}" if counts else ""))
+    entries = sorted(census.entries().items(), key=lambda item: (not item[0], len(item[0]), item[0]))
+    counts = [f"{f'entry {entry}' if entry else 'of none'} {number}" for entry, number in entries]
+    left = len(census.now)
+    click.echo(f"{left} marker{'' if left == 1 else 's'} left" + (f": {', '.join(counts)}" if counts else ""))

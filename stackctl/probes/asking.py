@@ -21,7 +21,10 @@ from stackctl.probes.launch import parse_launch
 
 @dataclass(frozen=True)
 class Asking:
-    """One round of questions. `history` holds the states told at earlier restarts, oldest first."""
+    """One round of questions. `history` holds the states told at earlier restarts, oldest first.
+
+    `problem` says why the environment as a whole cannot be judged, "" if it can.
+    """
 
     python: str
     launch: str
@@ -30,6 +33,7 @@ class Asking:
     states: tuple[EntryState, ...]
     variables: Mapping[str, str] = field(default_factory=dict)
     history: tuple[Mapping[str, Any], ...] = ()
+    problem: str = ""
 
     def state(self, number: int) -> EntryState | None:
         """The state of one entry, None for one that names no probe."""
@@ -45,6 +49,7 @@ class Asking:
             "python": self.python,
             "launch": self.launch,
             "asked_at": self.asked_at,
+            "problem": self.problem,
             "variables": dict(self.variables),
             "answers": [answer.to_json() for answer in self.answers],
             "states": [state.to_json() for state in self.states],
@@ -68,7 +73,8 @@ def ask_all(
     states = tuple(state for entry in stack.entries if (state := entry_state(entry, told, probes)) is not None)
     set_here = {**asked.variables, **(command.variables if command else {})}
     switches = {entry.switch: set_here[entry.switch] for entry in stack.entries if entry.switch in set_here}
-    return Asking(str(python), launch or "", now or timestamp(), answers, states, switches, history_of(since))
+    problem = asked.environment.problem
+    return Asking(str(python), launch or "", now or timestamp(), answers, states, switches, history_of(since), problem)
 
 
 def timestamp() -> str:
@@ -173,6 +179,8 @@ def _owners(probe: Probe) -> set[str]:
 def report(asking: Asking, before: Asking | None, stack: Stack, probes: Mapping[str, Probe]) -> Report:
     """The round as a report. What is due again is a note; what was not judged turns it red."""
     findings = [_finding(state) for state in asking.states if state.state in (State.NOT_JUDGED, State.DUE_AGAIN)]
+    if asking.problem:  # no probe need have asked it, and a path that is misspelt is not for nothing
+        findings.append(Finding(Verdict.NOT_JUDGED, "the environment cannot be judged", evidence=asking.problem))
     lone = [answer for answer in asking.answers if answer.told is Told.NOT_JUDGED]
     findings += [
         Finding(Verdict.NOT_JUDGED, f"probe {answer.probe}: {probes[answer.probe].title}", evidence=answer.evidence)
@@ -239,6 +247,7 @@ def load_asking(path: Path) -> Asking:
             ),
             table.get("variables", {}),
             tuple(table.get("history", ())),
+            table.get("problem", ""),
         )
     except OSError as error:
         raise StackctlError(f"cannot be read: {error.strerror}", str(path)) from None

@@ -25,6 +25,10 @@ _STATES = {
 def render_probes(asking: Asking, report: Report, probes: Mapping[str, Probe]) -> None:
     """Answers, entries, changes, one closing line."""
     console = Console(highlight=False, soft_wrap=True)
+    if asking.problem:
+        console.print(f"[red]not-judged[/] {plain(asking.problem)}")
+    if not asking.answers:
+        console.print("no probe is in checks/probes: how to write one: stackctl explain probe", style="dim")
     for answer in asking.answers:
         console.print(
             f"[{_COLOURS[answer.told]}]{answer.told:<10}[/] {plain(answer.probe)}: {plain(probes[answer.probe].title)}"

@@ -406,6 +406,8 @@ def _mismatches(facts: Facts) -> Iterator[Item]:
             yield Item(
                 f"stale-{number}", f"entry {number} is declared otherwise than it was planted", says, "stale", number
             )
+    if facts.asking and facts.asking.problem:
+        yield Item("environment-problem", "the environment cannot be judged", (facts.asking.problem,), "not-judged")
     for answer in facts.asking.answers if facts.asking else ():
         if answer.told is Told.NOT_JUDGED:
             yield Item(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from stackctl.attribute.attribution import attribute
 from stackctl.attribute.done import load_done
 from stackctl.attribute.runs import Run, Runner, run_pytest
 from stackctl.attribute.scratch import scratch_worktree
+from stackctl.cli.explain import page_of
 from stackctl.cli.main import cli
 from stackctl.model.errors import StackctlError
 from tests.support import commit_files, git, repository_of, write_files
@@ -127,6 +129,17 @@ def test_what_cannot_be_run_is_not_judged(repository, tmp_path):
     assert "did not end" in slow.problem
 
 
+@pytest.mark.parametrize(("selection", "said"), [
+    (["test/misspelt.py"], "test/misspelt.py is on neither tree"),
+    (["test/test_b.py", "test/misspelt.py"], "test/misspelt.py is on neither tree"),
+    (["test/test_a.py", "-k", "nothing_is_called_so"], "no test was run"),
+])  # fmt: skip
+def test_a_selection_that_runs_nothing_is_not_green(repository, selection, said):
+    """A misspelt path was "nothing differs", exit code 0."""
+    done = run(repository, "--repeat", "1", "--", *selection)
+    assert done.return_value in (1, 2) and said in done.stdout and "nothing differs" not in done.stdout
+
+
 def test_a_worktree_runs_no_hook_and_no_filter_and_is_gone_after(repository, tmp_path):
     proof = tmp_path / "ran"
     write_files(
@@ -204,6 +217,23 @@ def test_the_definition_of_done(repository, tmp_path):
         "none": (None, None, "not judged"),
     }
     assert done.return_value == 1
+
+
+def test_no_definition_of_done_is_said(repository):
+    done = run(repository, "--done")
+    assert isinstance(done.exception, StackctlError) and "done.toml" in str(done.exception) and "stackctl explain done" in str(done.exception)
+
+
+def test_without_a_selection_no_figures_are_shown(repository, tmp_path):
+    write_files(tmp_path, {"stack.toml": 'name = "s"\n', "checks/done.toml": '[[item]]\nid = "a"\ncommand = "true"\n'})
+    done = run(repository, "--done", stack=tmp_path)
+    assert done.return_value == 0 and done.stdout.startswith("## stackctl attribute: the definition of done alone\n") and "0P/0F" not in done.stdout
+
+
+def test_the_page_shows_what_is_taken(tmp_path):
+    (example,) = re.findall(r"```toml\n(.*?)```", page_of("done"), re.DOTALL)
+    write_files(tmp_path, {"checks/done.toml": example})
+    assert [item.figure for item in load_done(tmp_path)] == [r":(\d+)", "exit", "lint"]
 
 
 def test_mistakes_in_the_definition_of_done(tmp_path):

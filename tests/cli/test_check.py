@@ -25,12 +25,12 @@ def at(tmp_path) -> Bench:
 
 def test_no_rules(at):
     ran = at.run("check", "rules")
-    assert ran.code == 0 and ran.out == "check: clean\n0 rules, 0 examples\n"
+    assert ran.code == 0 and ran.out == "check: clean\n0 rules, 0 examples\n" and "stackctl explain rule" in ran.err
 
 
 def test_examples_alone(at):
     write_files(at.stack, {"checks/rules/no-print.toml": RULE})
-    assert at.run("check", "rules").out == "check: clean\n1 rules, 2 examples\n"
+    assert at.run("check", "rules").out == "check: clean\n1 rule, 2 examples\n"
     write_files(at.stack, {"checks/rules/no-print.toml": RULE.replace("log", "print")})
     ran = at.run("check", "rules")
     assert ran.code == 1 and "checks/rules/no-print.toml:5: rule: rule no-print: good example trips it" in ran.out

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stackctl.cli.explain import page_of
+from stackctl.cli.explain import TOPICS, page_of
 from stackctl.model.errors import StackctlError
 from stackctl.model.verdict import Verdict
 
@@ -18,6 +18,11 @@ def test_every_plant_kind_has_a_page():
     from stackctl.plants.registry import kinds
 
     for name in kinds():
+        assert page_of(name).startswith(f"# {name}\n")
+
+
+def test_every_topic_has_a_page():
+    for name in TOPICS:
         assert page_of(name).startswith(f"# {name}\n")
 
 

@@ -25,7 +25,7 @@ def markers(at: Bench, *more: str):
 def test_a_count_by_batch_and_entry(at):
     ran = markers(at)
     assert ran.code == 0
-    assert ran.out.endswith("batch B1: 1\nbatch B4: 2\n3 markers left; by entry: none 1, 61 2, 62 1\n")
+    assert ran.out.endswith("batch B1: 1\nbatch B4: 2\n3 markers left: entry 61 2, entry 62 1, of none 1\n")
     assert "notes.py:1: marker 61: marker " in ran.out
     assert [m["line"] for m in markers(at, "--format", "json").json["summary"]["markers"]] == [1, 3, 4]
 
@@ -51,7 +51,7 @@ def test_a_syntax_of_ones_own(at):
     pattern = r"'@later\[(?P<batch>\w+)/(?P<entries>\d+)\] (?P<text>.*)'"
     (at.stack / "stack.toml").write_text(f"{ENTRIES['stack.toml']}[markers]\npattern = {pattern}\n")
     commit_files(at.repo, {HOST: UPSTREAM[HOST] + "# @later[N7/201] fold\n"}, "merge")
-    assert markers(at).out.endswith("batch N7: 1\n1 markers left; by entry: 201 1\n")
+    assert markers(at).out.endswith("batch N7: 1\n1 marker left: entry 201 1\n")
 
 
 @pytest.mark.parametrize(("table", "message"), [

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 
 import pytest
 from click.testing import CliRunner
 
+from stackctl.cli.explain import page_of
 from stackctl.cli.main import cli
+from stackctl.probes.declared import KINDS, load_probes
 from tests.probes.environments import venv
 from tests.support import commit_files, git, repository_of, write_files
 
@@ -61,6 +65,26 @@ def test_probe_says_what_changed_since_the_last_restart(stack, tmp_path):
 def test_a_broken_environment_is_exit_code_2(stack, tmp_path):
     done = run("--stack", stack, "probe", "--python", tmp_path / "gone/bin/python")
     assert done.return_value == 2 and "not-judged entry 1" in done.stdout
+
+
+def test_an_interpreter_that_is_not_there_is_said_even_if_no_probe_asks(stack, tmp_path):
+    write_files(tmp_path / "stack", {"checks/probes/fi.toml": 'kind = "flag"\ntitle = "workers"\nflag = "--workers"\n'})
+    done = run("--stack", stack, "probe", "--python", tmp_path / "gone/bin/python", "--launch", "serve")
+    assert done.return_value == 2 and "there is no interpreter at" in done.stdout and "inert      entry 1" in done.stdout
+
+
+def test_a_stack_without_probes_says_how_to_write_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("STACKCTL_CACHE", str(tmp_path / "cache"))
+    write_files(tmp_path / "stack", {"stack.toml": 'name = "s"\n'})
+    done = run("--stack", tmp_path / "stack", "probe", "--python", venv(tmp_path / "env"))
+    assert done.return_value == 0 and "stackctl explain probe" in done.stdout
+
+
+def test_the_page_shows_what_is_taken(tmp_path):
+    probe, entry = re.findall(r"```toml\n(.*?)```", page_of("probe"), re.DOTALL)
+    write_files(tmp_path, {"checks/probes/a.toml": probe})
+    assert load_probes(tmp_path)["a"].kind == "parameter" and set(tomllib.loads(entry)["probes"]) == {"active", "inert", "due_again"}
+    assert all(f"| {kind} | `" in page_of("probe") for kind in KINDS)
 
 
 def test_verify_calls_the_entry_inert(stack, tmp_path):
