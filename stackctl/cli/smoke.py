@@ -191,33 +191,41 @@ def _checks(settings: Settings) -> Path:
 
 @contextlib.contextmanager
 def _subject(settings: Settings, scratch: Path, source: Source) -> Iterator[tuple[Subject, Path]]:
-    """What is tested, and a folder that holds it: the one named, or one written out for as long as the run takes."""
+    """What is tested, and a folder that holds it for as long as the run takes."""
     import shutil
 
     from stackctl.model.errors import StackctlError
-    from stackctl.smoke.results import Subject
-    from stackctl.trees.release import release_of
-    from stackctl.trees.tree import FolderTree, GitTree
 
     if sum(map(bool, (source.onto, source.at, source.tree))) != 1:
         raise StackctlError("say what to run", hint="one of --onto v0.5.23, --at BRANCH and --tree FOLDER")
-    if folder := source.tree:
-        if not (folder / "python" / "sglang").is_dir():
-            raise StackctlError("no python/sglang in this tree", str(folder))
-        yield Subject(release_of(FolderTree(folder), source.release).version, str(folder), None), folder.absolute()
-        return
-    from stackctl.trees.export import export
-
-    repository = open_repository(source.repo)
-    planted = GitTree(repository, source.at) if source.at else _planted(settings, repository, source)
+    if (folder := source.tree) and not (folder / "python" / "sglang").is_dir():
+        raise StackctlError("no python/sglang in this tree", str(folder))
     written = scratch.absolute() / "tree"
-    with status(settings, "writing the tree out"):
-        export(planted, written)
-    base = planted if isinstance(planted, GitTree) else planted.base
     try:
-        yield Subject(release_of(planted, source.release).version, source.at or f"the stack on {source.onto}", base.commit), written
+        with status(settings, "writing the tree out"):
+            subject = _write_tree(settings, source, written)
+        yield subject, written
     finally:
         shutil.rmtree(written, ignore_errors=True)
+
+
+def _write_tree(settings: Settings, source: Source, written: Path) -> Subject:
+    """A copy of what is tested: Python writes bytecode beside it, which no folder of the person's is to hold."""
+    import shutil
+
+    from stackctl.smoke.results import Subject
+    from stackctl.trees.export import export
+    from stackctl.trees.release import release_of
+    from stackctl.trees.tree import FolderTree, GitTree
+
+    if source.tree:
+        shutil.copytree(source.tree / "python", written / "python", ignore=shutil.ignore_patterns("__pycache__"))
+        return Subject(release_of(FolderTree(source.tree), source.release).version, str(source.tree), None)
+    repository = open_repository(source.repo)
+    planted = GitTree(repository, source.at) if source.at else _planted(settings, repository, source)
+    export(planted, written)
+    base = planted if isinstance(planted, GitTree) else planted.base
+    return Subject(release_of(planted, source.release).version, source.at or f"the stack on {source.onto}", base.commit)
 
 
 def _planted(settings: Settings, repository: Repository, source: Source) -> OverlayTree:

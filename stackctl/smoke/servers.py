@@ -25,7 +25,8 @@ FRONTEND_FLAGS = ("--device", "cpu", "--attention-backend", "torch_native")
 # A log line per request would be a load of its own.
 COMMON_FLAGS = ("--load-format", "dummy", "--served-model-name", "smoke", "--host", "127.0.0.1", "--log-level", "warning")
 
-# Bytecode goes to a folder of the run: without any, each of a server's three processes compiles SGLang at each boot.
+# Bytecode is written beside the tree, which is the run's own copy: without any, each of a server's three processes
+# compiles SGLang at each boot; in a folder of its own, it would be missed for everything that is installed.
 _NOT_INHERITED = ("SGLANG_", "STACKCTL_BED_", "PYTHONDONTWRITEBYTECODE")
 
 Progress = Callable[[str], None]
@@ -155,7 +156,6 @@ def server_environment(host: Host, folder: Path, planted: bool) -> Mapping[str, 
     inherited = {key: value for key, value in clean_environment().items() if not key.startswith(_NOT_INHERITED)}
     return inherited | {
         "PYTHONPATH": os.pathsep.join([*package, str(INSIDE)]),
-        "PYTHONPYCACHEPREFIX": str(folder / "tmp" / "bytecode"),
         "HF_HUB_OFFLINE": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "TMPDIR": "/proc/self/cwd/tmp",
