@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stackctl.plants.kind import Kind
 
 # What is neither a verdict nor a kind, and has a page all the same.
-TOPICS = ("done", "gate", "json", "probe", "restart")
+TOPICS = ("done", "gate", "json", "probe", "restart", "smoke")
 # The JSON Schemas of what we publish, as reports/schemas has them.
 SCHEMAS = {f"json-{name}": f"{name}.json" for name in ("report", "probes", "ticks")}
 
