@@ -9,6 +9,7 @@ from stackctl.carry.accepting import carriers
 from stackctl.carry.apply import Run
 from stackctl.carry.carrying import Carrier
 from stackctl.carry.merge3 import Half
+from stackctl.carry.questions import Question, questions
 from stackctl.model.report import Finding
 from stackctl.model.stack import Stack
 from stackctl.model.verdict import Verdict
@@ -30,13 +31,27 @@ _TOLD = frozenset(
 
 def audit_series(stack: Stack, repository: Repository, onto: str, run: Run) -> list[Finding]:
     """The audit's findings on the result of a run, less those on halves that the ledger names anyway."""
-    present = {outcome.entry.number for outcome in run.outcomes}
-    chosen = replace(stack, entries=tuple(entry for entry in stack.entries if entry.number in present))
     found: list[Finding] = []
-    for carrier in carriers(chosen, repository, onto, run.release):
+    for carrier in _carriers(stack, repository, onto, run):
         if carrier.fork.changes and carrier.base.commit != carrier.theirs.commit:
             found += _audited(carrier, repository, run)
     return found
+
+
+def waiting(stack: Stack, repository: Repository, onto: str, run: Run) -> list[Question]:
+    """The units of a run's series that wait for a person."""
+    found = []
+    for carrier in _carriers(stack, repository, onto, run):
+        if carrier.fork.changes:
+            found += questions(carrier)
+            carrier.kept.save()
+    return found
+
+
+def _carriers(stack: Stack, repository: Repository, onto: str, run: Run) -> list[Carrier]:
+    present = {outcome.entry.number for outcome in run.outcomes}
+    chosen = replace(stack, entries=tuple(entry for entry in stack.entries if entry.number in present))
+    return carriers(chosen, repository, onto, run.release)
 
 
 def _audited(carrier: Carrier, repository: Repository, run: Run) -> list[Finding]:

@@ -353,12 +353,19 @@ class Carrier:
     def _fork_files(self) -> dict[str, State | None]:
         return self.fork.after(self.last)
 
+    def sides(self, path: str) -> tuple[list[str], list[str]]:
+        """The lines of a file, named as upstream has it now, in the base and in the fork."""
+        old = next((o for o in self._fork_files if self._target(o) == path), path)
+        state = self._fork_files.get(old)
+        datas = self.base.read(old) if old in self.base else b"", state.data if state else b""
+        base, ours = (data.decode("utf-8", "replace").splitlines(keepends=True) for data in datas)
+        return base, ours
+
     def base_code(self, path: str, half: Half) -> str:
-        """The lines of the base and of ours that a half is about."""
-        state = self._fork_files.get(path)
-        old, new = (data.decode("utf-8", "replace").splitlines() for data in (self.base.read(path), state.data if state else b""))
+        """The lines of the base and of ours that a half is about, and some around them."""
+        base, ours = self.sides(path)
         first, last = half.base_rows
-        return "\n".join([*old[max(first - 5, 0) : last + 5], *new[slice(*half.rows)]])
+        return "".join([*base[max(first - 5, 0) : last + 5], *ours[slice(*half.rows)]])
 
     # What a plant asks.
 

@@ -22,13 +22,15 @@ from stackctl.cli.planting import finish
 @click.option("--continue", "carry_on", is_flag=True, help="Take up what was left for a person on the branch.")
 @click.option("--accept", multiple=True, metavar="N|all-proven", help="Agree to the proposal for this unit of a series (again for more).")
 @click.option("--drop", multiple=True, metavar="N", help="Agree that upstream's text stands for this unit (again for more).")
+@click.option("--show", multiple=True, metavar="N|all", help="Print the three texts and the proposal of this unit (again for more).")
 @click.option("--audit/--no-audit", "audited", default=True, help="Audit the result of a series.", show_default=True)
 @click.option("--abort", is_flag=True, help="Take the branch that has something pending back to where it was (delete it if it is new).")
 @format_option("text", "json", "md")
 @click.pass_obj
 def command(
     settings: Settings, repo: Path | None, onto: str, branch: str | None, only: tuple[int, ...], without: tuple[int, ...],
-    release: str | None, dry_run: bool, checkout: bool, carry_on: bool, accept: tuple[str, ...], drop: tuple[str, ...], audited: bool, abort: bool, form: str,
+    release: str | None, dry_run: bool, checkout: bool, carry_on: bool, accept: tuple[str, ...], drop: tuple[str, ...],
+    show: tuple[str, ...], audited: bool, abort: bool, form: str,
 ) -> int:  # fmt: skip
     """Plant the stack on an upstream release: a branch of its own, one commit an entry.
 
@@ -57,8 +59,14 @@ def command(
             stack, repository, onto, branch=name, entries=chosen(stack, only, without),
             release=release, dry_run=dry_run, checkout=checkout, judge=memo.judge,
         )  # fmt: skip
-    from stackctl.carry.aftermath import audit_series
+    from stackctl.carry.aftermath import audit_series, waiting
+    from stackctl.carry.questions import render_questions, to_json
 
     with status(settings, "auditing the result"):
         found = audit_series(stack, repository, onto, run) if audited else []
-    return finish(settings, stack, run, "apply", form, dry_run=dry_run, left=found)
+    with status(settings, "composing proposals"):
+        asked = waiting(stack, repository, onto, run)
+    code = finish(settings, stack, run, "apply", form, dry_run=dry_run, left=found, more={"units": to_json(asked)})
+    if form != "json" and asked:
+        click.echo(render_questions(asked, show, fenced=form == "md"))
+    return code

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from stackctl.model.stack import Stack
 
 
-def finish(settings: Settings, stack: Stack, run: Run, command: str, form: str, *, dry_run: bool, left: Sequence[Finding] = ()) -> int:
-    """Print what a run did and return its exit code; `left` are findings that no entry declares."""
+def finish(settings: Settings, stack: Stack, run: Run, command: str, form: str, *, dry_run: bool, left: Sequence[Finding] = (), more: Mapping[str, Any] | None = None) -> int:
+    """Print what a run did and return its exit code; `left` are findings that no entry declares, `more` goes into the summary."""
     from stackctl.census.verify import report
 
     summary = {
         "release": str(run.release), "branch": run.branch, "start": run.start, "tip": run.tip,
-        "commits": run.commits, "stock": run.stock, "dry_run": dry_run, "mended": list(run.mended),
+        "commits": run.commits, "stock": run.stock, "dry_run": dry_run, "mended": list(run.mended), **(more or {}),
     }  # fmt: skip
     result = report(command, stack, [(outcome.entry, outcome.judged) for outcome in run.outcomes], summary)
     result = replace(result, findings=(*result.findings, *left))
