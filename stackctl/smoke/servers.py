@@ -99,7 +99,7 @@ class Fleet:
         if server is not None:
             self.end(server)
         self.progress(f"booting {name}")
-        self.servers[spec] = self._boot(spec, f"{len(self.servers)}-{name}")
+        self.servers[spec] = self._boot(spec, f"{len(self.started)}-{name}")
         return self.servers[spec]
 
     def end(self, server: Server, grace_s: float = DRAIN_S) -> bool:

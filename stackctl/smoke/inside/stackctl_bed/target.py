@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from dataclasses import dataclass, field
@@ -65,16 +66,26 @@ def trace_size(target: Target) -> int:
     return Path(target.trace).stat().st_size
 
 
-async def order(target: Target, session: Any, since: int, wanted: set[str]) -> tuple[int, int]:
-    """(requests seen at both ends, requests overtaken) of this run; waits until the trace holds all `wanted`."""
-    import asyncio
+@dataclass(frozen=True)
+class Order:
+    """How many requests were seen at both ends, how many were overtaken, and every sighting for the record."""
 
+    both: int
+    overtaken: int
+    sightings: list[dict[str, Any]]
+
+
+async def order(target: Target, session: Any, since: int, wanted: set[str]) -> Order:
+    """Entry at the handler against arrival at the scheduler; waits until the trace holds all `wanted`."""
     mine = f"{target.run}-"
     end = time.monotonic() + 3
     while True:
-        dispatched = [note["rid"] for note in traced(target, since) if str(note.get("rid", "")).startswith(mine)]
-        if wanted <= set(dispatched) or time.monotonic() > end:
+        notes = [note for note in traced(target, since) if str(note.get("rid", "")).startswith(mine)]
+        if wanted <= {note["rid"] for note in notes} or time.monotonic() > end:
             break
         await asyncio.sleep(0.1)
-    entries = [rid for rid, _ in (await ask(session, "entries"))["entries"] if rid.startswith(mine)]
-    return len(set(entries) & set(dispatched)), figures.overtaken(entries, dispatched)
+    entries = [(rid, at) for rid, at in (await ask(session, "entries"))["entries"] if rid.startswith(mine)]
+    entered, dispatched = [rid for rid, _ in entries], [note["rid"] for note in notes]
+    sightings = [{"kind": "entry", "rid": rid, "at": at} for rid, at in entries]
+    sightings += [{"kind": "dispatch", "rid": note["rid"], "at": note["at"], "tokens": note["tokens"]} for note in notes]
+    return Order(len(set(entered) & set(dispatched)), figures.overtaken(entered, dispatched), sightings)

@@ -13,7 +13,7 @@ from typing import Any
 
 from stackctl_bed import client, texts
 from stackctl_bed.figures import milliseconds
-from stackctl_bed.target import Outcome, Target, ask, order, trace_size
+from stackctl_bed.target import Order, Outcome, Target, ask, order, trace_size
 
 FORMS = ("shared", "unique", "tail")
 TAIL = 3
@@ -45,8 +45,8 @@ async def run(target: Target) -> Outcome:
         clients += [_short_client(target, session, number, until, tally) for number in range(target.of("short_clients", 8))]
         clients += [_long_client(target, session, number, until, tally, base) for number in range(target.of("long_clients", 4))]
         await asyncio.gather(*clients)
-        both, overtaken = await order(target, session, since, set(tally.rids))
-    return _outcome(target, tally, begin + target.of("warmup_s", 2), until, both, overtaken)
+        seen = await order(target, session, since, set(tally.rids))
+    return _outcome(target, tally, begin + target.of("warmup_s", 2), until, seen)
 
 
 async def _short_client(target: Target, session: Any, number: int, until: float, tally: Tally) -> None:
@@ -78,7 +78,7 @@ def varied(base: list[dict[str, str]], form: str, nonce: str) -> list[dict[str, 
     return [*base[: len(base) - fresh], *({**message, "content": f"{nonce} {message['content']}"} for message in base[len(base) - fresh :])]
 
 
-def _outcome(target: Target, tally: Tally, begin: float, until: float, both: int, overtaken: int) -> Outcome:
+def _outcome(target: Target, tally: Tally, begin: float, until: float, seen: Order) -> Outcome:
     """Only what was sent after the warm-up counts, errors apart: those always count."""
     kinds = {"models": tally.polls, "short": tally.short, "long": tally.long}
     kept = {name: [reply for reply in replies if reply.ok and reply.started >= begin] for name, replies in kinds.items()}
@@ -98,6 +98,7 @@ def _outcome(target: Target, tally: Tally, begin: float, until: float, both: int
         "short_done": sum(reply.started + reply.total_s <= until for reply in kept["short"]),
         "long_done": sum(reply.started + reply.total_s <= until for reply in kept["long"]),
     }
-    outcome.metrics |= {"ordered": both, "overtaken": overtaken}
-    outcome.hold(both >= 0.9 * len(tally.rids), f"only {both} of {len(tally.rids)} requests were seen at both ends")
+    outcome.metrics |= {"ordered": seen.both, "overtaken": seen.overtaken}
+    outcome.samples += seen.sightings
+    outcome.hold(seen.both >= 0.9 * len(tally.rids), f"only {seen.both} of {len(tally.rids)} requests were seen at both ends")
     return outcome

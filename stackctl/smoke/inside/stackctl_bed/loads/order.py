@@ -10,7 +10,7 @@ from typing import Any
 
 from stackctl_bed import client, texts
 from stackctl_bed.figures import milliseconds
-from stackctl_bed.target import Outcome, Target, ask, order, trace_size
+from stackctl_bed.target import Order, Outcome, Target, ask, order, trace_size
 
 SETTLE_S = 15
 # Threads and descriptors may come once and stay: a pool's, a keep-alive connection's.
@@ -38,10 +38,10 @@ async def run(target: Target) -> Outcome:
         since = trace_size(target)
         for number in range(target.of("bursts", 6)):
             await _one_burst(target, session, draw, number, long_text, burst)
-        both, overtaken = await order(target, session, since, burst.rids)
+        seen = await order(target, session, since, burst.rids)
     async with client.connected(target.base, timeout=60) as session:
         after = await _settled(session)
-    return _outcome(burst, both, overtaken, before, after)
+    return _outcome(burst, seen, before, after)
 
 
 async def _warm(session: Any) -> None:
@@ -108,15 +108,16 @@ async def _settled(session: Any) -> dict[str, Any]:
         await asyncio.sleep(0.25)
 
 
-def _outcome(burst: Burst, both: int, overtaken: int, before: dict[str, Any], after: dict[str, Any]) -> Outcome:
+def _outcome(burst: Burst, seen: Order, before: dict[str, Any], after: dict[str, Any]) -> Outcome:
     failed = [reply.error for reply in burst.replies if not reply.ok]
-    outcome = Outcome(metrics={"ordered": both, "overtaken": overtaken, "vanished": burst.vanished, "done": len(burst.replies) - len(failed)})
+    outcome = Outcome(metrics={"ordered": seen.both, "overtaken": seen.overtaken, "vanished": burst.vanished, "done": len(burst.replies) - len(failed)})
     outcome.hold(not failed, f"{len(failed)} of {len(burst.replies)} requests failed: {failed[0] if failed else ''}")
-    outcome.hold(both >= len(burst.rids), f"only {both} of {len(burst.rids)} requests were seen at both ends")
+    outcome.hold(seen.both >= len(burst.rids), f"only {seen.both} of {len(burst.rids)} requests were seen at both ends")
     outcome.hold(after["requests"] == 0, f"{after['requests']} requests are held after all clients are gone")
     outcome.hold(after["jobs"] == 0, f"{after['jobs']} jobs are outstanding after all clients are gone")
     for name, slack in SLACK.items():
         outcome.hold(after[name] <= before[name] + slack, f"{name} went from {before[name]} to {after[name]}")
     outcome.metrics |= milliseconds([reply.total_s for reply in burst.replies if reply.ok], "request")
     outcome.samples = [{"total_s": round(reply.total_s, 5), "error": reply.error} for reply in burst.replies]
+    outcome.samples += seen.sightings
     return outcome
