@@ -106,4 +106,4 @@ def _excused(finding: Finding, lines: list[Known], today: datetime.date) -> Find
     if line is None:
         return finding
     said = f"known until {line.expires}: {line.reason}"
-    return replace(finding, level=Level.NOTE, evidence=f"{finding.evidence}; {said}" if finding.evidence else said)
+    return replace(finding, level=Level.NOTE, evidence=f"{finding.evidence}; {said}" if finding.evidence else said, action="none")

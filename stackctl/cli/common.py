@@ -58,19 +58,32 @@ def format_option(*formats: str) -> Callable[[F], F]:
 def repo_option(function: F) -> F:
     """--repo, by default the user's cache of upstream history."""
     return click.option(
-        "--repo", type=click.Path(path_type=Path), help="The Git repository; default: the cache that `upstream add` fills."
+        "--repo", type=click.Path(path_type=Path), help="The Git repository; default: the fork that the stack is kept in, else the cache that `upstream add` fills."
     )(function)
 
 
-def open_repository(path: Path | None) -> Repository:
-    """The repository named, else the user's cache of upstream history."""
+def open_repository(path: Path | None, *, around: bool = True) -> Repository:
+    """The repository named, else (`around`) the fork that the stack is kept in, else the user's cache of upstream history."""
     from stackctl.model.errors import StackctlError
     from stackctl.trees.cache import upstream_folder
     from stackctl.trees.git import Repository
 
+    path = path or (_fork_around() if around else None)
     if path is None and not upstream_folder().is_dir():
         raise StackctlError("no upstream history yet", str(upstream_folder()), "fetch it: stackctl upstream add 0.5.23")
     return Repository(path or upstream_folder())
+
+
+def _fork_around() -> Path | None:
+    """The checkout that the stack (or the current folder) is in, if SGLang's own tree is there: a fork that keeps its
+    stack beside its code. Judging the cache there, as was done, says that every entry is gone."""
+    context = click.get_current_context(silent=True)
+    settings = context.obj if context and isinstance(context.obj, Settings) else Settings()
+    start = (settings.stack_dir or Path.cwd()).resolve()
+    for folder in (start, *start.parents):
+        if (folder / ".git").exists():
+            return folder if (folder / "python" / "sglang").is_dir() else None
+    return None
 
 
 def chosen(stack: Stack, only: Sequence[int], without: Sequence[int]) -> list[Entry]:

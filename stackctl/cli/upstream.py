@@ -53,7 +53,7 @@ def list_(repo: Path | None, form: str) -> int:
     """List the releases that are there, oldest first, each with its wheel."""
     from stackctl.trees.pypi import list_releases
 
-    repository = open_repository(repo)
+    repository = open_repository(repo, around=False)  # `add` fills the cache
     _print(form, "upstream list", repository.path, [_row(release) for release in list_releases(repository)])
     return 0
 

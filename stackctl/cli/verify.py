@@ -77,4 +77,4 @@ def _stock_of_folder(repo: Path | None, release: Release, upstream: str | None) 
 
     if repo is None and not upstream_folder().is_dir():
         return None
-    return stock_tree(open_repository(repo), release, upstream)
+    return stock_tree(open_repository(repo, around=False), release, upstream)

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from stackctl.model.report import EntryRow, Finding, Report
 from stackctl.model.verdict import EntryVerdict, Level
-from stackctl.reports.text import closing, missing, printable
+from stackctl.reports.text import closing, missing, printable, rank
 
 _COLOURS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.NOTE: "dim"}
 _ENTRY_COLOURS = {
@@ -42,7 +42,7 @@ def _finding(console: Console, finding: Finding) -> None:
     name = "/".join(filter(None, (finding.entry, finding.plant)))
     symbol = f" in {finding.symbol}" if finding.symbol else ""
     console.print(
-        f"[bold]{plain(where) or '-'}[/]: [{_COLOURS[finding.severity]}]{finding.kind}[/]"
+        f"[bold]{plain(where) or '-'}[/]: [{_COLOURS[finding.severity]}]{rank(finding)}{finding.kind}[/]"
         f"{f' [bold]{plain(name)}[/]' if name else ''}{plain(symbol)}: {plain(finding.message)}"
     )
     if finding.evidence:

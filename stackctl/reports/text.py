@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stackctl.model.report import EntryRow, Finding, Report
+from stackctl.model.verdict import Level
 from stackctl.reports.markdown import headline
 
 _COLUMNS = ("entry", "verdict", "disposition", "title", "missing")
@@ -36,12 +37,17 @@ def _finding(finding: Finding) -> Iterator[str]:
     where = f"{finding.path}:{finding.line}" if finding.line else finding.path
     name = "/".join(filter(None, (finding.entry, finding.plant)))
     symbol = f" in {finding.symbol}" if finding.symbol else ""
-    yield printable(f"{where or '-'}: {finding.kind}{f' {name}' if name else ''}{symbol}: {finding.message}")
+    yield printable(f"{where or '-'}: {rank(finding)}{finding.kind}{f' {name}' if name else ''}{symbol}: {finding.message}")
     if finding.evidence:
         yield printable(f"    {finding.evidence}")
     action = finding.action or finding.kind.action
     if action != "none":
         yield printable(f"    do: {action}")
+
+
+def rank(finding: Finding) -> str:
+    """The level of a finding that is no error, where colour does not tell."""
+    return "" if finding.severity is Level.ERROR else f"{finding.severity}: "
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -310,6 +310,16 @@ def test_a_known_finding_is_a_note_with_its_reason(lost):
     assert junit.code == 0 and 'failures="0"' in junit.out
 
 
+def test_in_text_a_finding_that_is_no_error_says_so(lost):
+    """A known loss was printed as if it were an error, with "do: replant"."""
+    known = f'[[known]]\nkind = "lost"\npath = "{HOST}"\nsymbol = "Serving.handle"\nreason = "r"\nexpires = 2999-01-01\n'
+    commit_files(lost.repo, {"checks/baseline.toml": known}, "known")
+    lines = lost.run("gate", "--repo", lost.repo).out.splitlines()
+    place = next(n for n, line in enumerate(lines) if ": note: lost 1/convert" in line)
+    assert "known until 2999-01-01: r" in lines[place + 1] and "do: " not in lines[place + 2]
+    assert any(": warning: marker 1" in line for line in lines)
+
+
 def test_an_expired_line_counts_for_nothing(lost):
     commit_files(lost.repo, {"checks/baseline.toml": BASELINE.replace("2999", "2020")}, "known")
     found = said(gate(lost, "--frozen", "before"))
@@ -376,6 +386,14 @@ def test_a_stack_in_a_folder_of_the_repository(lost):
     manifest(at, plant("convert"), "", f"port/{ENTRY}")
     (finding,) = [f for f in gate(at, "--frozen", "moved").json["findings"] if f["kind"] == "undeclared"]
     assert finding["path"] == f"port/{ENTRY}"
+
+
+def test_a_fork_that_keeps_its_stack_needs_no_repo(lost):
+    """Without --repo the cache of upstream was judged, where every entry is gone."""
+    named = gate(lost).json
+    for folder in (lost.repo, lost.repo / "entries"):
+        found = lost.raw("gate", "--format", "json", cwd=folder)
+        assert found.returncode == 1 and json.loads(found.stdout)["summary"]["commit"] == named["summary"]["commit"]
 
 
 def test_nothing_is_written(lost):

@@ -26,7 +26,7 @@ def test_a_count_by_batch_and_entry(at):
     ran = markers(at)
     assert ran.code == 0
     assert ran.out.endswith("batch B1: 1\nbatch B4: 2\n3 markers left: entry 61 2, entry 62 1, of none 1\n")
-    assert "notes.py:1: marker 61: marker " in ran.out
+    assert "notes.py:1: warning: marker 61: marker " in ran.out
     assert [m["line"] for m in markers(at, "--format", "json").json["summary"]["markers"]] == [1, 3, 4]
 
 
