@@ -8,6 +8,7 @@ from dataclasses import replace
 from stackctl.carry.planting import Judge, Outcome, plant_entries
 from stackctl.model.stack import Entry, Plant
 from stackctl.model.verdict import Verdict
+from stackctl.plants.judging import is_bad
 from stackctl.plants.kind import Judgement
 from stackctl.plants.view import View
 
@@ -43,5 +44,7 @@ def _by_half(outcome: Outcome, view: View) -> Outcome:
         halves = list(rows(carrier, outcome.entry, each, view)) if each is plant and stands else []
         if found.verdict is not Verdict.PLANTED:  # it stood there before this run
             halves = [(p, replace(f, verdict=Verdict.INTACT) if f.verdict is Verdict.PLANTED else f) for p, f in halves]
-        judged += halves or [(each, found)]
+        # What could not be laid on the branch is not there, whatever the series comes to without it.
+        off = is_bad(found) and not any(is_bad(row) for _, row in halves)
+        judged += [(each, found)] if off else halves or [(each, found)]
     return replace(outcome, judged=tuple(judged), modes=carrier.modes(outcome.entry.number))

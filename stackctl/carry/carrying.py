@@ -386,7 +386,7 @@ class Carrier:
                 now.files.get(path, self._stock(path)),
                 last.files.get(path, self._stock(path)),
             )
-            if found is not None:
+            if found is not None and not self._is_by_hand(number, path, view):
                 return Judgement(Verdict.LOST, found[1], path, found[0])
         return self._whole(number)
 
@@ -428,8 +428,16 @@ class Carrier:
             here = view.read(path) if view.exists(path) else None
             if here == (old.data if old else None):
                 view.write(path, new.data if new else None)
+            elif here is not None and here == self._undecided_data(path):  # ours, from before a person agreed to more
+                last = self.after(self.last).files.get(path, self._stock(path))
+                view.write(path, last.data if last else None)
             elif here != (new.data if new else None):
                 view.write(path, _laid_on(path, old, new, here))
+
+    def _undecided_data(self, path: str) -> bytes | None:
+        """A file as the whole series makes it where a person decided nothing."""
+        state = self.undecided().files.get(path) if self.decisions.any else None
+        return state.data if state else None
 
     def modes(self, number: int) -> dict[str, str]:
         """The Git modes of the files that an entry writes."""
@@ -464,19 +472,24 @@ class Carrier:
 
     def by_hand(self, number: int, half: Half, view: View) -> Half:
         """A half that waits, as carried if a person has put its lines into the file meanwhile."""
+        if half.settled or half.state == COMMENT or not self._put_in(number, half, view):
+            return half
+        return replace(half, state=CARRIED, how="put in by hand", evidence="")
+
+    def _put_in(self, number: int, half: Half, view: View) -> bool:
+        """Whether a half's lines, as the fork has them, are in a view's file and not in upstream's."""
         old = {new: old for old, new in self.renames.items()}.get(half.path, half.path)
         state = self.fork.after(number).get(old)
-        if (
-            half.settled
-            or half.state == COMMENT
-            or state is None
-            or half.path not in self.theirs
-            or not view.exists(half.path)
-        ):
-            return half
+        if state is None or half.path not in self.theirs or not view.exists(half.path):
+            return False
         lines = Counter(line.strip() for line in state.data.split(b"\n")[slice(*half.rows)] if line.strip())
         missing = lines - (_lines(view.read(half.path)) - _lines(self.theirs.read(half.path)))
-        return replace(half, state=CARRIED, how="put in by hand", evidence="") if lines and not missing else half
+        return bool(lines) and not missing
+
+    def _is_by_hand(self, number: int, path: str, view: View) -> bool:
+        """Whether a person has put an entry's halves of a file in, in other words than ours."""
+        halves = [half for half in self.halves(number) if half.path == path]
+        return bool(halves) and all(self._put_in(number, half, view) for half in halves)
 
 
 def rows(carrier: Carrier, entry: Entry, plant: Plant, view: View) -> Iterator[tuple[Plant, Judgement]]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from stackctl.carry.accepting import accept_units, carriers
 from stackctl.carry.aftermath import audit_series
 from stackctl.carry.apply import apply
+from stackctl.model.errors import StackctlError
 from stackctl.model.verdict import Verdict
 from stackctl.plants.manifest import load_stack
 from tests.carry.fork import BASE, PACKAGE, THEIRS, imported, upstream
@@ -86,6 +89,52 @@ def test_what_a_person_accepts_is_no_longer_asked(tmp_path):
     run = apply(stack, repository, "v0.5.2", branch="next")
     assert (SOFT, Verdict.NOT_DUE) in verdicts(run)
     assert not any(verdict.level == "error" for _, verdict in verdicts(run))
+
+
+def test_a_proposal_that_a_person_accepts_is_planted_on_the_branch_that_is_there(tmp_path):
+    theirs = {**THEIRS, SOFT: BASE[SOFT].replace("math.tanh(x)", "math.tanh(0)")}
+    repository = upstream(tmp_path / "up", theirs)
+    stack = imported(tmp_path / "stack", repository)
+    first = apply(stack, repository, "v0.5.2", branch="next")
+    assert (SOFT, Verdict.UNDECIDED) in verdicts(first)
+    assert show(repository, "next", SOFT) == theirs[SOFT], "what waits is left out whole"
+    assert "1 halves are planted as proposed" in accept_units(stack, repository, "v0.5.2", ["1"])
+    again = apply(load_stack(stack.root), repository, "v0.5.2", branch="next")
+    assert not any(verdict.level == "error" for _, verdict in verdicts(again))
+    assert show(repository, "next", SOFT) == theirs[SOFT].replace("tanh(0)", "tanh(float(0))")
+    assert apply(load_stack(stack.root), repository, "v0.5.2", branch="next").tip == again.tip
+
+
+def test_a_proposal_is_asked_again_where_upstream_has_another_text(tmp_path):
+    theirs = {**THEIRS, SOFT: BASE[SOFT].replace("math.tanh(x)", "math.tanh(0)")}
+    repository = upstream(tmp_path / "up", theirs)
+    stack = imported(tmp_path / "stack", repository)
+    accept_units(stack, repository, "v0.5.2", ["1"])
+    commit_files(repository.path, {SOFT: BASE[SOFT].replace("math.tanh(x)", "math.tanh(1)")}, "another")
+    git(repository.path, "tag", "v0.5.3")
+    run = apply(load_stack(stack.root), repository, "v0.5.3", branch="other")
+    assert (SOFT, Verdict.UNDECIDED) in verdicts(run)
+    assert "tanh(1)" in show(repository, "other", SOFT)
+
+
+def test_what_cannot_be_laid_on_a_branch_is_never_called_whole(tmp_path):
+    repository = upstream(tmp_path / "up")
+    stack = imported(tmp_path / "stack", repository)
+    apply(stack, repository, "v0.5.2", branch="next", entries=[stack.entries[0]])
+    git(repository.path, "checkout", "-q", "next")
+    commit_files(repository.path, {SOFT: BASE[SOFT].replace("math.tanh(x)", "math.sinh(x)")}, "by hand")
+    git(repository.path, "checkout", "-q", "main")
+    run = apply(stack, repository, "v0.5.2", branch="next")
+    assert (SOFT, Verdict.UNDECIDED) in verdicts(run) or (SOFT, Verdict.LOST) in verdicts(run)
+    assert "sinh" in show(repository, "next", SOFT)
+
+
+def test_a_unit_without_a_proposal_cannot_be_accepted_and_can_be_left_out(tmp_path):
+    theirs = {**THEIRS, "tool.sh": "#!/bin/sh\necho 2\n"}
+    repository = upstream(tmp_path / "up", theirs)
+    stack = imported(tmp_path / "stack", repository)
+    with pytest.raises(StackctlError, match="no unit 1 waits|has no proposal"):
+        accept_units(stack, repository, "v0.5.2", ["1"])
 
 
 def test_what_a_person_put_in_is_taken_up(tmp_path):
