@@ -93,6 +93,11 @@ class PreprocessExecutor:
         """Whether jobs leave the event loop at all."""
         return self._worker is not None
 
+    @property
+    def worker_tokenizer(self) -> Any:
+        """The tokenizer that jobs get, one object for good; None without a worker."""
+        return None if self._worker is None else self._worker.tokenizer
+
     def shutdown(self) -> None:
         """Take no more jobs, cancel those not started, wait for the running one."""
         self._pool.shutdown(wait=not self._on_worker(), cancel_futures=True)

@@ -258,7 +258,8 @@ def test_jobs_get_one_lasting_tokenizer_and_no_job_copies_a_backend(monkeypatch)
 
     tokenizers = drive(main())
     manager.preprocess_executor.shutdown()
-    assert all(tokenizer is tokenizers[0] for tokenizer in tokenizers)
+    own = manager.preprocess_executor.worker_tokenizer
+    assert all(tokenizer is own for tokenizer in tokenizers)
     assert Backend.copies == 1
 
 
@@ -516,6 +517,7 @@ def mocked_backend():
 def test_what_cannot_be_copied_stays_inline_with_one_warning(make, caplog):
     manager = Manager(make())
     assert not manager.preprocess_executor.has_worker
+    assert manager.preprocess_executor.worker_tokenizer is None
 
     async def main():
         run = manager.preprocess_executor.run

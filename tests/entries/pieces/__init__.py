@@ -1,0 +1,1 @@
+"""Exactness of entry 207: what its tests and its benchmark share."""
