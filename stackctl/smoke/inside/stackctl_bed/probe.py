@@ -27,6 +27,7 @@ class Probe:
     def __init__(self) -> None:
         self.entries: dict[str, float] = {}
         self.gaps: list[float] = []
+        self.last = 0.0
         self.beating: asyncio.Task[None] | None = None
 
     def note(self, rid: Any) -> None:
@@ -35,13 +36,16 @@ class Probe:
             self.entries[rid] = time.monotonic()
 
     async def beat(self) -> None:
-        """Seconds between two turns of the loop, beyond the pause."""
-        last = time.monotonic()
+        """Every BEAT_S, as far as the loop lets us."""
         while True:
             await asyncio.sleep(BEAT_S)
-            now = time.monotonic()
-            self.gaps.append(now - last - BEAT_S)
-            last = now
+            self.tick()
+
+    def tick(self) -> None:
+        """Note the seconds since the last turn, beyond the pause."""
+        now = time.monotonic()
+        self.gaps.append(max(0.0, now - self.last - BEAT_S))
+        self.last = now
 
 
 def install(*, trace: bool) -> None:
@@ -122,10 +126,11 @@ async def _entries(probe: Probe, manager: Any, body: dict[str, Any]) -> dict[str
 async def _beat(probe: Probe, manager: Any, body: dict[str, Any]) -> dict[str, Any]:
     """{"on": true} starts the heartbeat, {"on": false} stops it and gives the gaps in seconds."""
     if body["on"]:
-        probe.gaps = []
+        probe.gaps, probe.last = [], time.monotonic()
         probe.beating = probe.beating or asyncio.create_task(probe.beat())
         return {}
     if probe.beating:
+        probe.tick()  # the gap that we stand at the end of: seen once, this call came before the beat's next turn
         probe.beating.cancel()
         probe.beating = None
     return {"beats": len(probe.gaps), "longest_s": max(probe.gaps, default=0.0)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 from dataclasses import dataclass, field
@@ -13,8 +14,8 @@ from stackctl_bed.figures import milliseconds
 from stackctl_bed.target import Order, Outcome, Target, ask, order, trace_size
 
 SETTLE_S = 15
-# Threads and descriptors may come once and stay: a pool's, a keep-alive connection's.
-SLACK = {"threads": 4, "descriptors": 40}
+# Threads and descriptors may come once and stay: those of asyncio's default pool, a keep-alive connection's.
+SLACK = {"threads": min(32, (os.cpu_count() or 1) + 4), "descriptors": 40}
 
 
 @dataclass
