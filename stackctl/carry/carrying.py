@@ -47,19 +47,26 @@ _carriers: dict[tuple[object, ...], Carrier] = {}
 def carrier_of(base: str, view: View) -> Carrier | None:
     """What carries the stack's series of one base onto the view's release; None where the base cannot be read."""
     stock = view.stock.tree if view.stock else None
-    if not isinstance(stock, GitTree) or not stock.repository.exists(base):
+    if not isinstance(stock, GitTree):
         return None
-    entries = series_entries(view.stack, base)
-    key = (
-        str(stock.repository.path),
-        stock.repository.resolve(base),
-        stock.commit,
-        tuple((e.number, e.digest) for e in entries),
-    )
+    # A tree is pinned to its commit and lives for one run: what was found for it need not be looked up again.
+    known: dict[tuple[str, int], tuple[Stack, Carrier | None]] = stock.__dict__.setdefault("_carriers", {})
+    key = base, id(view.stack)
+    if key not in known:
+        known[key] = view.stack, _carrier(base, view.stack, stock)
+    return known[key][1]
+
+
+def _carrier(base: str, stack: Stack, stock: GitTree) -> Carrier | None:
+    if not stock.repository.exists(base):
+        return None
+    entries = series_entries(stack, base)
+    path, commit = str(stock.repository.path), stock.repository.resolve(base)
+    key = (path, commit, stock.commit, tuple((e.number, e.digest) for e in entries))
     if key not in _carriers:
         while len(_carriers) >= _KEPT:
             _carriers.pop(next(iter(_carriers)))
-        _carriers[key] = Carrier(stock.repository, base, stock, entries, view.stack)
+        _carriers[key] = Carrier(stock.repository, base, stock, entries, stack)
     return _carriers[key]
 
 
@@ -109,6 +116,9 @@ class Carrier:
     stack: Stack
     _files: dict[tuple[str, str, bool], tuple[dict[str, State | None], tuple[Half, ...]]] = field(default_factory=dict)
     _results: dict[tuple[int, bool], Result] = field(default_factory=dict)
+    _stocks: dict[str, State | None] = field(default_factory=dict)
+    _changes: dict[int, list[str]] = field(default_factory=dict)
+    _halves_of: dict[int, list[Half]] = field(default_factory=dict)
 
     @cached_property
     def base(self) -> GitTree:
@@ -167,7 +177,7 @@ class Carrier:
     @cached_property
     def follower(self) -> Follower:
         """Finds what upstream moved to another file."""
-        return Follower(self.repository, self.base, self.theirs)
+        return Follower(self.repository, self.base, self.theirs, self.kept)
 
     def _module(self, path: str) -> str:
         prefix = f"{self.stack.source}/"
@@ -406,10 +416,18 @@ class Carrier:
         return Judgement(Verdict.INTACT, path=path, line=line)
 
     def _stock(self, path: str) -> State | None:
-        return State(self.theirs.mode(path), self.theirs.read(path)) if path in self.theirs else None
+        if path not in self._stocks:
+            here = path in self.theirs
+            self._stocks[path] = State(self.theirs.mode(path), self.theirs.read(path)) if here else None
+        return self._stocks[path]
 
     def _changed(self, number: int) -> list[str]:
         """The paths that differ between the results before and after an entry."""
+        if number not in self._changes:
+            self._changes[number] = self._differing(number)
+        return self._changes[number]
+
+    def _differing(self, number: int) -> list[str]:
         now, was = self.after(number).files, self.after(self.before(number)).files
         return sorted(
             path
@@ -445,6 +463,11 @@ class Carrier:
 
     def halves(self, number: int) -> list[Half]:
         """The halves that an entry brought, as they stand when the whole series is in."""
+        if number not in self._halves_of:
+            self._halves_of[number] = self._brought(number)
+        return self._halves_of[number]
+
+    def _brought(self, number: int) -> list[Half]:
         known = Counter(map(_name, self.after(self.before(number)).halves))
         final = {_name(half): half for half in self.after(self.last).halves}
         stuck = {(half.path, half.host) for half in final.values() if not half.settled}

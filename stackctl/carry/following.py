@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from stackctl.carry.fork import State
-from stackctl.carry.merge3 import CARRIED, PROPOSAL, Half, follow
-from stackctl.carry.placing import Refused
+from stackctl.carry.kept import Kept
+from stackctl.carry.merge3 import CARRIED, PROPOSAL, Half
 from stackctl.carry.proposing import Similar
 from stackctl.carry.texts import DEFINITIONS, Text
 from stackctl.trees.git import Repository
@@ -35,7 +35,10 @@ class Follower:
     repository: Repository
     base: GitTree
     theirs: GitTree
+    kept: Kept
     _parsed: dict[str, Text | None] = field(default_factory=dict)
+    _bases: dict[str, Text | None] = field(default_factory=dict)
+    _places: dict[tuple[object, ...], tuple[str, str] | None] = field(default_factory=dict)
 
     @cached_property
     def _changed(self) -> dict[str, bytes]:
@@ -69,32 +72,39 @@ class Follower:
     def _follow(
         self, path: str, host: str, halves: Sequence[Half], state: State, files: dict[str, State | None]
     ) -> list[Half] | None:
-        try:
-            base, ours = (Source.decode(each).text for each in (self.base.read(path), state.data))
-            place = self._definition(Text(base), host) if host else self._value(Text(base), halves)
-        except SourceError:
-            return None
+        place = self._place(path, host, halves)
         if place is None or place[0] == path:
             return None
         target, name = place
         now = files.get(target) or State(self.theirs.mode(target), self.theirs.read(target))
-        source = Source.decode(now.data)
         try:
-            hosts = {host: name} if host else {}
-            text, made = follow(base, ours, source.text, hosts, [(half.rows, half.base_rows) for half in halves])
-        except (Refused, SourceError):
+            base, ours, source = (Source.decode(each) for each in (self.base.read(path), state.data, now.data))
+        except SourceError:
             return None
-        files[target] = State(now.mode, source.encode(text))
-        return [
-            replace(
-                half,
-                path=target,
-                host=name,
-                how=f"its host moved from {path}, text unchanged; {half.how}",
-                state=CARRIED,
-            )
-            for half in made
-        ]
+        hosts = {host: name} if host else {}
+        made = self.kept.follow(base.text, ours.text, source.text, hosts, [(half.rows, half.base_rows) for half in halves])
+        if made is None:
+            return None
+        files[target] = State(now.mode, source.encode(made.text))
+        how = f"its host moved from {path}, text unchanged; "
+        return [replace(half, path=target, host=name, how=how + half.how, state=CARRIED) for half in made.halves]
+
+    def _place(self, path: str, host: str, halves: Sequence[Half]) -> tuple[str, str] | None:
+        """(path, name) of where a host, or the module-level value that some halves edit, stands now."""
+        key = path, host, () if host else tuple(sorted({half.base_rows for half in halves}))
+        if key not in self._places:
+            text = self._base_text(path)
+            found = None if text is None else self._definition(text, host) if host else self._value(text, halves)
+            self._places[key] = found
+        return self._places[key]
+
+    def _base_text(self, path: str) -> Text | None:
+        if path not in self._bases:
+            try:
+                self._bases[path] = Text(Source.decode(self.base.read(path)).text)
+            except SourceError:
+                self._bases[path] = None
+        return self._bases[path]
 
     def _definition(self, base: Text, host: str) -> tuple[str, str] | None:
         """(path, name) of the only definition of the new release with the body that `host` had."""

@@ -12,11 +12,13 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from stackctl.carry.merge3 import Composed, Half, compose
+from stackctl.carry.merge3 import Composed, Half, compose, follow
+from stackctl.carry.placing import Refused
 from stackctl.carry.proposing import Elsewhere, Proposal, proposals
 from stackctl.carry.world import World
 from stackctl.model.stack import digest
 from stackctl.trees.cache import cache_folder, code_stamp, replace_text
+from stackctl.trees.source import SourceError
 
 _MOST = 20  # series kept: a store is some megabytes
 
@@ -56,6 +58,23 @@ class Kept:
                 return Composed(row[0], tuple(_half(each) for each in row[1]))
         made = compose(*texts, world, ventured=ventured)
         self._rows[key] = [made.text, [asdict(half) for half in made.halves]]
+        self._new = True
+        return made
+
+    def follow(
+        self, base: str, ours: str, target: str, hosts: dict[str, str], rows: Sequence[tuple[tuple[int, int], tuple[int, int]]]
+    ) -> Composed | None:
+        """`follow`, or what it said before; None where it refuses."""
+        key = _key(["follow", base, ours, target, repr(sorted(hosts.items())), repr(list(rows))])
+        if key in self._rows:
+            with contextlib.suppress(TypeError, ValueError, KeyError, IndexError):
+                row = self._rows[key]
+                return Composed(row[0], tuple(_half(each) for each in row[1])) if row else None
+        try:
+            made = Composed(*follow(base, ours, target, hosts, rows))
+        except (Refused, SourceError):
+            made = None
+        self._rows[key] = [made.text, [asdict(half) for half in made.halves]] if made else []
         self._new = True
         return made
 

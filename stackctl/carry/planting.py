@@ -14,6 +14,7 @@ from stackctl.plants.judging import REPAIRABLE, adopted_elsewise, is_bad, judge_
 from stackctl.plants.kind import Judgement
 from stackctl.plants.manifest import kind_of
 from stackctl.plants.view import View
+from stackctl.trees.tree import GitTree, Tree
 
 Judge = Callable[[Entry, Plant, View], Judgement]
 
@@ -142,7 +143,7 @@ class _Planter:
     def _fresh(self) -> View | None:
         """Stock upstream with the same entries planted on it."""
         stock = self.view.stock
-        if stock is None or stock.tree is self.view.tree:  # this is that planting: nothing can mend it
+        if stock is None or _is_same(stock.tree, self.view.tree):  # this is that planting: nothing can mend it
             return None
         fresh = View(stock.tree, stock.stack, stock.release, stock)
         plant_entries(self.entries, fresh, self.judge)
@@ -164,6 +165,12 @@ class _Planter:
             return None
         mixed = _is_mixture(_lines(now), _lines(fresh.stock.read(path)), _lines(wanted))
         return wanted if mixed else None
+
+
+def _is_same(one: Tree, other: Tree) -> bool:
+    """Whether two trees are one commit's."""
+    commits = [tree.commit for tree in (one, other) if isinstance(tree, GitTree)]
+    return one is other or (len(commits) == 2 and commits[0] == commits[1])
 
 
 def _lines(data: bytes) -> list[bytes]:
