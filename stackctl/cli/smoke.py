@@ -150,6 +150,45 @@ def bundle(settings: Settings, source: Source, out: Path,
     return 0
 
 
+@command.command()
+@click.argument("scenarios", nargs=-1, required=True)
+@click.option("--ray", "address", required=True, help="The Ray cluster: an address, or auto.")
+@click.option("--release", "releases", multiple=True, required=True, help="A release to plant the stack on, such as 0.5.23 (again for more).")
+@click.option("--python", required=True, help="The hosts' interpreter that has SGLang; {release} in it is replaced.")
+@_ENGINE
+@click.option("--out", type=click.Path(path_type=Path), help="The matrix's folder, new or empty; default: a new one in the cache.")
+@click.option("--time-limit", type=click.FloatRange(1), default=60, show_default=True, help="Minutes that one run may take.")
+@repo_option
+@_DIR
+@_TORCH
+@click.pass_obj
+def matrix(settings: Settings, scenarios: tuple[str, ...], address: str, releases: tuple[str, ...], python: str, engine: str,
+           out: Path | None, time_limit: float, repo: Path | None, directory: Path | None, torch: str | None) -> int:  # fmt: skip
+    """Run SCENARIOS for several releases on every host of a Ray cluster, one GPU a run."""
+    import tempfile
+
+    from stackctl.model.verdict import Exit
+    from stackctl.smoke.bundle import write_bundle
+    from stackctl.smoke.matrix import Order, run_matrix
+
+    folder = _out_folder(out)
+    bundles: dict[str, Path] = {}
+    with tempfile.TemporaryDirectory(prefix="stackctl-bundle-") as scratch:
+        for release in dict.fromkeys(releases):
+            place, source = Path(scratch) / release, Source(repo, onto=f"v{release}")
+            with _subject(settings, place, source) as (subject, tree):
+                env = _prepare(settings, subject.release, directory, torch, "frontend")
+                bundles[release] = place / "bundle.tar.gz"
+                write_bundle(bundles[release], tree, env.model, _checks(settings), subject)
+        cells = run_matrix(address, bundles, Order(scenarios, engine, python, time_limit), folder, settings.say)
+    words = {0: "passed", 1: "failed", 2: "not judged"}
+    for cell in cells:
+        click.echo(f"{cell.release}  {cell.host}  {words.get(cell.code if cell.code is not None else -1, 'did not come back')}")
+    click.echo(f"results in {folder}")
+    codes = {cell.code for cell in cells}
+    return Exit.FINDINGS if 1 in codes else Exit.CLEAN if codes == {0} else Exit.NOT_JUDGED
+
+
 def _run_job(settings: Settings, found: list[Any], host: Host, subject: Subject, folder: Path, wish: Any) -> int:
     from stackctl.smoke.report import exit_code, summary
     from stackctl.smoke.session import Job, run_job

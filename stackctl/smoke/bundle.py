@@ -31,7 +31,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 python=$1
 shift
 out=${{STACKCTL_SMOKE_OUT:-$PWD/smoke-results-$(date -u +%Y%m%dT%H%M%SZ)}}
-PYTHONPATH=$here "$python" -m stackctl --stack "$here/stack" smoke run decode mixed ttft --engine gpu \\
+PYTHONPATH=$here "$python" -m stackctl --stack "$here/stack" smoke run \\
+    ${{STACKCTL_SMOKE_SCENARIOS:-decode mixed ttft}} --engine "${{STACKCTL_SMOKE_ENGINE:-gpu}}" \\
     --tree "$here/tree" --release {release} --python "$python" --model "$here/model" --out "$out" --time-limit 60 "$@" || code=$?
 if [ -d "$out" ]; then
     tar czf "$out.tar.gz" -C "$(dirname "$out")" "$(basename "$out")"

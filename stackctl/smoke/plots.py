@@ -48,7 +48,8 @@ def _svg(scenario: Scenario, runs: Sequence[RunResult], metrics: list[str]) -> s
     groups = [(case.name, metric) for case in scenario.cases for metric in metrics if any((arm, case.name, metric) in figures for arm in arms)]
     settings = {"svg.fonttype": "none", "svg.hashsalt": scenario.name, "font.size": 9, "font.family": "sans-serif"}
     with rc_context({**settings, "text.color": INK, "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "axes.edgecolor": INK}):
-        figure = Figure(figsize=(max(5.0, 1.2 + 0.32 * len(arms) * len(groups)), 3.4), layout="constrained")
+        width = min(12.0, max(5.0, 1.2 + 0.32 * len(arms) * len(groups)))
+        figure = Figure(figsize=(width, 3.6), layout="constrained")
         axes = figure.add_subplot()
         for place, arm in enumerate(arms):
             _draw_arm(axes, figures, groups, arm, place, len(arms))
@@ -77,6 +78,7 @@ def _dress(axes: Any, scenario: Scenario, groups: list[tuple[str, str]], metrics
         _make_logarithmic(axes)
     axes.grid(axis="y", color=LINE, linewidth=0.6)
     axes.set_axisbelow(True)
+    axes.margins(x=0.01)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_title(f"{scenario.name}: median, and every run", fontsize=9, loc="left")
     axes.figure.legend(frameon=False, ncols=4, fontsize=8, loc="outside lower center")
