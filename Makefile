@@ -34,11 +34,13 @@ smoke: $(READY)
 	$(BIN)/stackctl upstream add $(RELEASE)
 	$(BIN)/stackctl smoke run $(SCENARIOS) --onto v$(RELEASE)
 
-# The short form of it for CI: every route, and one run of the load with long prompts.
+# The short form of it for CI: every route, and one run of the load with long prompts. A CI machine may be too noisy
+# to tell times (exit code 2, said in the output); wrong answers, errors and broken order are red on any machine.
 smoke-short: $(READY)
 	$(BIN)/stackctl upstream add $(RELEASE)
-	$(BIN)/stackctl smoke run endpoints mixed --onto v$(RELEASE) --arm on --arm inline --runs 1 --set seconds=5 \
-		--case generation --case embedding --case shared
+	$(BIN)/stackctl smoke run endpoints --onto v$(RELEASE) --arm on --arm inline --case generation --case embedding
+	$(BIN)/stackctl smoke run mixed --onto v$(RELEASE) --arm on --arm inline --case shared --runs 1 --set seconds=5 \
+		|| [ $$? -eq 2 ]
 
 # Tests that boot servers themselves: mutations are caught, nothing is left behind, kills are survived.
 smoke-test: $(READY)
