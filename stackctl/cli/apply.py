@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from stackctl.cli.common import Settings, chosen, format_option, open_repository, repo_option, status
+from stackctl.cli.common import Settings, chosen, format_option, open_repository, render, repo_option, status
 from stackctl.cli.planting import finish
+
+if TYPE_CHECKING:
+    from stackctl.trees.git import Repository
 
 
 @click.command()
 @repo_option
-@click.option("--onto", required=True, help="The upstream commit or tag to plant on, such as v0.5.23.")
+@click.option("--onto", "ontos", required=True, multiple=True, help="The upstream commit or tag to plant on, such as v0.5.23; of several, a matrix.")
 @click.option("--branch", help="The branch to write; default: <stack>-<release>.")
 @click.option("--only", type=int, multiple=True, help="Only this entry (again for more).")
 @click.option("--without", type=int, multiple=True, help="All but this entry (again for more).")
@@ -25,18 +31,25 @@ from stackctl.cli.planting import finish
 @click.option("--show", multiple=True, metavar="N|all", help="Print the three texts and the proposal of this unit (again for more).")
 @click.option("--audit/--no-audit", "audited", default=True, help="Audit the result of a series.", show_default=True)
 @click.option("--abort", is_flag=True, help="Take the branch that has something pending back to where it was (delete it if it is new).")
+@click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, help="Processes for a matrix.", show_default="one a core")
+@click.option("--ray", metavar="ADDRESS", help="Spread a matrix over this Ray cluster ('auto', or host:port).")
 @format_option("text", "json", "md")
 @click.pass_obj
 def command(
-    settings: Settings, repo: Path | None, onto: str, branch: str | None, only: tuple[int, ...], without: tuple[int, ...],
+    settings: Settings, repo: Path | None, ontos: tuple[str, ...], branch: str | None, only: tuple[int, ...], without: tuple[int, ...],
     release: str | None, dry_run: bool, checkout: bool, carry_on: bool, accept: tuple[str, ...], drop: tuple[str, ...],
-    show: tuple[str, ...], audited: bool, abort: bool, form: str,
+    show: tuple[str, ...], audited: bool, abort: bool,
+    jobs: int, ray: str | None, form: str,
 ) -> int:  # fmt: skip
     """Plant the stack on an upstream release: a branch of its own, one commit an entry.
 
     A branch that is there is carried on with; a second run changes nothing. Units that cannot be placed
-    are left out whole, and the exit code is 1.
+    are left out whole, and the exit code is 1. With more than one --onto nothing is written but a matrix of
+    entries by releases; a run of that kind that was stopped goes on where it was.
     """
+    if len(ontos) > 1 or ray:
+        return _matrix(settings, open_repository(repo), ontos, release, jobs, ray, form)
+    (onto,) = ontos
     from stackctl.carry import apply as carry
     from stackctl.census.memo import Memo
     from stackctl.trees.release import release_of
@@ -70,3 +83,27 @@ def command(
     if form != "json" and asked:
         click.echo(render_questions(asked, show, fenced=form == "md"))
     return code
+
+
+def _matrix(
+    settings: Settings, repository: Repository, ontos: Sequence[str], release: str | None, jobs: int, ray: str | None, form: str
+) -> int:  # fmt: skip
+    """Print what becomes of each entry on each of some upstream commits."""
+    from dataclasses import asdict
+
+    from stackctl.carry.cells import Cells, fill, render_cells, tasks_of
+    from stackctl.model.report import Report
+    from stackctl.model.verdict import Exit
+
+    stack = settings.stack()
+    tasks = tasks_of(stack, repository, list(dict.fromkeys(ontos)), release)
+    with status(settings, f"carrying onto {len(tasks)} commits"):
+        columns = fill(tasks, Cells(stack, repository), jobs=jobs, ray=ray, done=lambda onto: settings.say(f"carried onto {onto}"))
+    cells = [cell for column in columns.values() for cell in column]
+    if form == "json":
+        render(Report("apply", summary={"stack": stack.name, "cells": [asdict(cell) for cell in cells]}), form)
+    else:
+        click.echo(render_cells(stack, columns, form))
+    if any(cell.verdict in ("half", "absent") for cell in cells):
+        return Exit.FINDINGS
+    return Exit.NOT_JUDGED if any(cell.verdict == "not-judged" for cell in cells) else Exit.CLEAN
