@@ -127,6 +127,7 @@ class _Bench:
         self.text = self.source.text
         self._home = audit.moves["merged"].home(path, "")[0]
         self._files = self._related()
+        self._free: set[str] = set()  # texts of merged that stand where something is lost, or should not stand
         self._bad = self._judge(self.text) or Counter()
 
     def _related(self) -> list[str]:
@@ -151,7 +152,9 @@ class _Bench:
                 census.add(side, path, facts if mine else sides.facts(side, path, as_text), moves[side])
         survival = Survival(census, partial(import_followed, sides))
         judged = [*survival.judge(), *misplaced(census, survival.counts)]
-        return Counter((i.key, i.side, i.verdict) for i in judged if i.verdict.level is not Level.NOTE)
+        bad = [item for item in judged if item.verdict.level is not Level.NOTE]
+        self._free |= {text for item in bad for text in (item.key.text, item.instead)}
+        return Counter((item.key, item.side, item.verdict) for item in bad)
 
     def _facts(self, text: str) -> list[Fact]:
         if is_python(self._path) and self._path not in self._audit.by_text:
@@ -182,11 +185,18 @@ class _Bench:
     def _try(self, text: str) -> bool:
         if text == self.text:
             return False
-        bad = self._judge(text)
-        if bad is None or bad - self._bad or bad == self._bad:
+        free, bad = set(self._free), self._judge(text)
+        if bad is None or bad - self._bad or bad == self._bad or not self._gone(text) <= free:
+            self._free = free
             return False
         self.text, self._bad = text, bad
         return True
+
+    def _gone(self, text: str) -> set[str]:
+        """What stands in merged and would not any more: a line of ours that already follows upstream's
+        renames was once put back as ours has it, since that is no worse by the census."""
+        before, after = (Counter((f.host, f.kind, f.text) for f in self._facts(one)) for one in (self.text, text))
+        return {fact[2] for fact in before - after}
 
 
 def _proposals(audit: Audit, path: str, text: str, item: Judged) -> Iterator[str]:
@@ -274,8 +284,8 @@ def _blocks(
             yield _joined(mine, start, start, new)
             yield from _splits(mine, start, end, new)
         if part and part != new:
-            yield _joined(mine, end, end, part)
-            yield _joined(mine, start, start, part)
+            first = part == new[: len(part)]  # what stood above the rest goes above what merged has for the rest
+            yield from (_joined(mine, at, at, part) for at in ((start, end) if first else (end, start)))
 
 
 def _splits(mine: list[str], start: int, end: int, new: list[str]) -> Iterator[str]:

@@ -121,3 +121,12 @@ def test_our_branch_stays_last_before_the_else():
     theirs = base.replace("    else:", "    elif k == 3 and soon:\n        three(k)\n        more()\n    else:")
     whole = theirs.replace("    else:", "    elif k == 2:\n        mine()\n    else:")
     assert restore(trees(base, ours, theirs, theirs))["m.py"].decode() == whole
+
+
+def test_a_line_of_ours_that_follows_upstreams_renames_is_not_put_back_as_ours_has_it():
+    base = "import world\n\n\nclass Layer:\n    def __init__(self, kind):\n        self.size = world.size()\n        self.kind = kind\n"
+    ours = base.replace("        self.kind", "        self.copied = self.copy(kind)\n        self.real = world.size()\n        self.kind")
+    theirs = base.replace("world.size()", "world.get().size")
+    merged = ours.replace("world.size()", "world.get().size")
+    harmed = merged.replace("        self.copied = self.copy(kind)\n", "")
+    assert restore(trees(base, ours, theirs, harmed))["m.py"].decode() == merged
