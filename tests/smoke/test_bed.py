@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 
@@ -59,9 +58,8 @@ def test_an_answer_follows_from_every_token(bed, model):
     assert answers.logprob([1], 2) < 0 and len(answers.embedding([1])) == answers.EMBEDDING_WIDTH
 
 
-def test_the_three_forms_of_the_mixed_load(bed, model):
-    pytest.importorskip("aiohttp") if importlib.util.find_spec("aiohttp") is None else None
-    from stackctl_bed.loads.mixed import varied
+def test_the_three_forms_of_the_mixed_load(bed):
+    from stackctl_bed.texts import varied
 
     base = [{"role": "user", "content": str(n)} for n in range(26)]
     changed = {form: sum(a != b for a, b in zip(base, varied(base, form, "x"), strict=False)) for form in ("shared", "unique", "tail")}

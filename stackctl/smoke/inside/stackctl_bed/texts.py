@@ -10,6 +10,10 @@ from typing import Any
 
 WORDS = ["the", "of", "and", "a", "to", "in", "is", "that", "it", "was", "for", "on", "are", "as", "with", "they", "at", "be", "this", "have", "from", "or", "one", "had", "by", "word", "but", "not", "what", "all", "were", "we", "when", "your", "can", "said", "there", "use", "an", "each", "which", "she", "do", "how", "their", "if", "will", "up", "other", "about", "out", "many", "then", "them", "these", "so", "some", "her", "would", "make", "like", "him", "into", "time", "has", "look", "two", "more", "write", "go", "see", "number", "no", "way", "could", "people", "my", "than", "first", "water", "been", "call", "who", "oil", "its", "now", "find", "long", "down", "day", "did", "get", "come", "made", "may", "part", "over", "new", "sound", "take", "only", "little", "work", "know", "place", "year", "live", "me", "back", "give", "most", "very", "after", "thing", "our", "just", "name", "good", "sentence", "man", "think", "great", "where", "help", "through", "much", "before", "line", "right", "too", "mean", "old", "any", "same", "tell", "boy", "follow", "came", "want", "show", "also", "around", "farm", "three", "small", "set", "put", "end", "does", "another", "well", "large", "must", "big", "even", "such", "because", "turn", "here", "why", "ask", "went", "men", "read", "need", "land", "different", "home", "move", "try", "kind", "hand", "picture", "again", "change", "off", "play", "spell", "air", "away", "animal", "house", "point", "page", "letter", "mother", "answer", "found", "study", "still", "learn", "should", "world", "high", "every", "near", "add", "food", "between", "own", "below", "country", "tokenizer", "scheduler", "throughput", "latency", "prefix", "batch", "request", "template", "executor", "backend", "position", "merge", "release"]
 
+# What is new in a long chat when it is sent again.
+FORMS = ("shared", "unique", "tail")
+TAIL = 3
+
 
 def prose(seed: str, words: int) -> str:
     """Sentences of made-up English, with numbers, punctuation and a line break now and then."""
@@ -44,6 +48,14 @@ def long_chat(model: str, seed: str, tokens: int, messages: int) -> list[dict[st
     each = tokens // messages
     roles = ("assistant", "user") if messages % 2 == 0 else ("user", "assistant")
     return [{"role": roles[turn % 2], "content": prose_of_tokens(model, f"{seed}/{turn}", each)} for turn in range(messages)]
+
+
+def varied(base: list[dict[str, str]], form: str, nonce: str) -> list[dict[str, str]]:
+    """The chat with as many messages made new as the form says: a new message begins with a nonce."""
+    if form == "shared":
+        return [*base, {"role": "assistant", "content": "Go on."}, {"role": "user", "content": f"And now {nonce}?"}]
+    fresh = len(base) if form == "unique" else TAIL
+    return [*base[: len(base) - fresh], *({**message, "content": f"{nonce} {message['content']}"} for message in base[len(base) - fresh :])]
 
 
 def decode(model: str, ids: list[int]) -> str:

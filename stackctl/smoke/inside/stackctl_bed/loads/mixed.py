@@ -15,9 +15,6 @@ from stackctl_bed import client, texts
 from stackctl_bed.figures import milliseconds
 from stackctl_bed.target import Order, Outcome, Target, ask, order, trace_size
 
-FORMS = ("shared", "unique", "tail")
-TAIL = 3
-
 
 @dataclass
 class Tally:
@@ -32,8 +29,8 @@ class Tally:
 async def run(target: Target) -> Outcome:
     """Settings: seconds, warmup_s, short_clients, long_clients, long_tokens, messages, form, poll_s."""
     form = target.of("form", "shared")
-    if form not in FORMS:
-        raise ValueError(f"form is {form!r}, not one of {', '.join(FORMS)}")
+    if form not in texts.FORMS:
+        raise ValueError(f"form is {form!r}, not one of {', '.join(texts.FORMS)}")
     base = texts.long_chat(target.model, "mixed", target.of("long_tokens", 36_000), target.of("messages", 26))
     tally = Tally()
     async with client.connected(target.base, timeout=120) as session:
@@ -64,18 +61,10 @@ async def _long_client(target: Target, session: Any, number: int, until: float, 
     sent = 0
     while time.monotonic() < until:
         rid = f"{target.run}-l{number}-{sent}"
-        body = {"model": "smoke", "rid": rid, "max_tokens": 8, "messages": varied(base, target.of("form", "shared"), rid)}
+        body = {"model": "smoke", "rid": rid, "max_tokens": 8, "messages": texts.varied(base, target.of("form", "shared"), rid)}
         tally.rids.append(rid)
         tally.long.append(await client.call(session, "/v1/chat/completions", texts.as_json(body)))
         sent += 1
-
-
-def varied(base: list[dict[str, str]], form: str, nonce: str) -> list[dict[str, str]]:
-    """The chat with as many messages made new as the form says: a new message begins with a nonce."""
-    if form == "shared":
-        return [*base, {"role": "assistant", "content": "Go on."}, {"role": "user", "content": f"And now {nonce}?"}]
-    fresh = len(base) if form == "unique" else TAIL
-    return [*base[: len(base) - fresh], *({**message, "content": f"{nonce} {message['content']}"} for message in base[len(base) - fresh :])]
 
 
 def _outcome(target: Target, tally: Tally, begin: float, until: float, seen: Order) -> Outcome:
