@@ -32,6 +32,7 @@ _MENDABLE = frozenset(
     {Verdict.LOST, Verdict.UPSTREAM_LOST, Verdict.RESURRECTED, Verdict.DUPLICATED, Verdict.ALTERED, Verdict.HOST_GONE}
 )
 _STEPS = 40
+_ALIKE = 0.6  # two lines, one of which follows a rename of the other
 
 Bad = Counter[tuple[Key, str, Verdict]]
 
@@ -284,8 +285,18 @@ def _blocks(
             yield _joined(mine, start, start, new)
             yield from _splits(mine, start, end, new)
         if part and part != new:
-            first = part == new[: len(part)]  # what stood above the rest goes above what merged has for the rest
-            yield from (_joined(mine, at, at, part) for at in ((start, end) if first else (end, start)))
+            at = start + _place_beside(one[i1:i2], new, part)
+            yield from (_joined(mine, place, place, part) for place in dict.fromkeys((at, end, start)))
+
+
+def _place_beside(mine: list[str], yours: list[str], part: list[str]) -> int:
+    """Where among lines of merged some lines of the side go: above what is most like the line that stands below them."""
+    first = next(index for index in range(len(yours)) if yours[index] == part[0])
+    below = yours[first + len(part) :][:1]
+    if yours[first : first + len(part)] != part or not below:
+        return len(mine)
+    alike = [SequenceMatcher(None, line, below[0]).ratio() for line in mine]
+    return alike.index(max(alike)) if alike and max(alike) >= _ALIKE else len(mine)
 
 
 def _splits(mine: list[str], start: int, end: int, new: list[str]) -> Iterator[str]:
