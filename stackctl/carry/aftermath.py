@@ -32,7 +32,7 @@ _TOLD = frozenset(
 def audit_series(stack: Stack, repository: Repository, onto: str, run: Run) -> list[Finding]:
     """The audit's findings on the result of a run, less those on halves that the ledger names anyway."""
     found: list[Finding] = []
-    for carrier in _carriers(stack, repository, onto, run):
+    for carrier in carriers_of(stack, repository, onto, run):
         if carrier.fork.changes and carrier.base.commit != carrier.theirs.commit:
             found += _audited(carrier, repository, run)
     return found
@@ -41,14 +41,15 @@ def audit_series(stack: Stack, repository: Repository, onto: str, run: Run) -> l
 def waiting(stack: Stack, repository: Repository, onto: str, run: Run) -> list[Question]:
     """The units of a run's series that wait for a person."""
     found = []
-    for carrier in _carriers(stack, repository, onto, run):
+    for carrier in carriers_of(stack, repository, onto, run):
         if carrier.fork.changes:
             found += questions(carrier)
             carrier.kept.save()
     return found
 
 
-def _carriers(stack: Stack, repository: Repository, onto: str, run: Run) -> list[Carrier]:
+def carriers_of(stack: Stack, repository: Repository, onto: str, run: Run) -> list[Carrier]:
+    """What carries the series of a run's entries."""
     present = {outcome.entry.number for outcome in run.outcomes}
     chosen = replace(stack, entries=tuple(entry for entry in stack.entries if entry.number in present))
     return carriers(chosen, repository, onto, run.release)

@@ -388,13 +388,13 @@ class Carrier:
         if number not in self.fork.changes:
             return Judgement(Verdict.NOT_DUE, "the entry is not carried")
         now, was, last = self.after(number), self.after(self.before(number)), self.after(self.last)
-        for path in self._changed(number):
+        for path in self.changed(number):
             found = _missing(
                 view,
                 path,
-                was.files.get(path, self._stock(path)),
-                now.files.get(path, self._stock(path)),
-                last.files.get(path, self._stock(path)),
+                was.files.get(path, self.stock(path)),
+                now.files.get(path, self.stock(path)),
+                last.files.get(path, self.stock(path)),
             )
             if found is not None and not self._is_by_hand(number, path, view):
                 return Judgement(Verdict.LOST, found[1], path, found[0])
@@ -415,13 +415,14 @@ class Carrier:
             return Judgement(Verdict.ADOPTED, "upstream has it", path, line, evidence=halves[0].evidence)
         return Judgement(Verdict.INTACT, path=path, line=line)
 
-    def _stock(self, path: str) -> State | None:
+    def stock(self, path: str) -> State | None:
+        """A file of the new release, None if it has none of that path."""
         if path not in self._stocks:
             here = path in self.theirs
             self._stocks[path] = State(self.theirs.mode(path), self.theirs.read(path)) if here else None
         return self._stocks[path]
 
-    def _changed(self, number: int) -> list[str]:
+    def changed(self, number: int) -> list[str]:
         """The paths that differ between the results before and after an entry."""
         if number not in self._changes:
             self._changes[number] = self._differing(number)
@@ -432,7 +433,7 @@ class Carrier:
         return sorted(
             path
             for path in now.keys() | was.keys()
-            if now.get(path, self._stock(path)) != was.get(path, self._stock(path))
+            if now.get(path, self.stock(path)) != was.get(path, self.stock(path))
         )
 
     def plant(self, plant: Plant, entry: Entry, view: View) -> None:
@@ -441,13 +442,13 @@ class Carrier:
         if reason := self.fork.failed.get(entry.number):
             raise Unplantable(Verdict.UNDECIDED, reason)
         now, was = self.after(entry.number).files, self.after(self.before(entry.number)).files
-        for path in self._changed(entry.number):
-            old, new = was.get(path, self._stock(path)), now.get(path, self._stock(path))
+        for path in self.changed(entry.number):
+            old, new = was.get(path, self.stock(path)), now.get(path, self.stock(path))
             here = view.read(path) if view.exists(path) else None
             if here == (old.data if old else None):
                 view.write(path, new.data if new else None)
             elif here is not None and here == self._undecided_data(path):  # ours, from before a person agreed to more
-                last = self.after(self.last).files.get(path, self._stock(path))
+                last = self.after(self.last).files.get(path, self.stock(path))
                 view.write(path, last.data if last else None)
             elif here != (new.data if new else None):
                 view.write(path, _laid_on(path, old, new, here))
@@ -459,7 +460,7 @@ class Carrier:
 
     def modes(self, number: int) -> dict[str, str]:
         """The Git modes of the files that an entry writes."""
-        return {path: state.mode for path in self._changed(number) if (state := self.after(number).files.get(path))}
+        return {path: state.mode for path in self.changed(number) if (state := self.after(number).files.get(path))}
 
     def halves(self, number: int) -> list[Half]:
         """The halves that an entry brought, as they stand when the whole series is in."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stackctl.carry.series import diffs_of
+from stackctl.carry.series import diff_start, diffs_of
 from stackctl.model.errors import StackctlError
 from stackctl.trees.git import FileEntry, Repository
 
@@ -100,6 +100,8 @@ def _outside(layer: Layer, known: set[str]) -> tuple[str, ...]:
 
 
 def _put_on(scratch: Repository, layer: Layer) -> None:
+    if diff_start(layer.data) == len(layer.data):  # a record of which a carry left nothing
+        return
     excluded = [f"--exclude={_literal(path)}" for path in layer.leave_out]
     scratch.run("apply", "--cached", "--whitespace=nowarn", f"-p{layer.strip}", *excluded, "-", stdin=layer.data)
 

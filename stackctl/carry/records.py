@@ -70,12 +70,13 @@ def export(stack: Stack, repository: Repository, onto: str) -> list[Exported]:
                 for path, data in outcome.changes.items()
             }
             new = scratch.write_tree(tip, changes, Path(folder) / "index")
-            files.append(Exported(f"{entry.number:04d}-{entry.slug}.patch", _mail(entry) + _diff(scratch, tip, new)))
+            files.append(Exported(f"{entry.number:04d}-{entry.slug}.patch", _mail(entry) + diff_between(scratch, tip, new)))
             tip = new
     return files
 
 
-def _diff(repository: Repository, old: str, new: str) -> bytes:
+def diff_between(repository: Repository, old: str, new: str) -> bytes:
+    """The difference of two trees or commits, the same bytes wherever it is made."""
     return repository.run(
         "diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", old, new
     )
@@ -216,7 +217,7 @@ def refresh(stack: Stack, repository: Repository, branch: str, number: int) -> l
             f"branch {branch} has no commit of entry {number}, or it is not of a series", str(repository.path)
         )
     layers = [
-        Layer(index, f"{owner} ({commit[:12]})", _diff(repository, repository.parents(commit)[0], commit))
+        Layer(index, f"{owner} ({commit[:12]})", diff_between(repository, repository.parents(commit)[0], commit))
         for index, (owner, commit) in enumerate(
             sorted(((owner, commit) for commit, owner in commits), key=lambda pair: pair[0]), 1
         )
@@ -264,7 +265,7 @@ def _record(
                 if chosen(owner):
                     scratch.run("apply", "--cached", "--whitespace=nowarn", "-", stdin=layer.data)
             trees[when] = scratch.text("write-tree")
-        data = _diff(scratch, trees["before"], trees["after"])
+        data = diff_between(scratch, trees["before"], trees["after"])
     path = stack.root / "patches" / plant.options["patch"]
     old = path.read_bytes()
     start = diff_start(old)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 @click.option("--drop", multiple=True, metavar="N", help="Agree that upstream's text stands for this unit (again for more).")
 @click.option("--show", multiple=True, metavar="N|all", help="Print the three texts and the proposal of this unit (again for more).")
 @click.option("--audit/--no-audit", "audited", default=True, help="Audit the result of a series.", show_default=True)
+@click.option("--record/--no-record", "recorded", default=True, show_default=True,
+              help="After a whole carry, make the entries' patches anew on the new release.")  # fmt: skip
 @click.option("--abort", is_flag=True, help="Take the branch that has something pending back to where it was (delete it if it is new).")
 @click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, help="Processes for a matrix.", show_default="one a core")
 @click.option("--ray", metavar="ADDRESS", help="Spread a matrix over this Ray cluster ('auto', or host:port).")
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 def command(
     settings: Settings, repo: Path | None, ontos: tuple[str, ...], branch: str | None, only: tuple[int, ...], without: tuple[int, ...],
     release: str | None, dry_run: bool, checkout: bool, carry_on: bool, accept: tuple[str, ...], drop: tuple[str, ...],
-    show: tuple[str, ...], audited: bool, abort: bool,
+    show: tuple[str, ...], audited: bool, recorded: bool, abort: bool,
     jobs: int, ray: str | None, form: str,
 ) -> int:  # fmt: skip
     """Plant the stack on an upstream release: a branch of its own, one commit an entry.
@@ -50,6 +52,8 @@ def command(
     if len(ontos) > 1 or ray:
         return _matrix(settings, open_repository(repo), ontos, release, jobs, ray, form)
     (onto,) = ontos
+    from dataclasses import asdict
+
     from stackctl.carry import apply as carry
     from stackctl.census.memo import Memo
     from stackctl.trees.release import release_of
@@ -74,14 +78,22 @@ def command(
         )  # fmt: skip
     from stackctl.carry.aftermath import audit_series, waiting
     from stackctl.carry.questions import render_questions, to_json
+    from stackctl.carry.recording import changes, record
 
     with status(settings, "auditing the result"):
         found = audit_series(stack, repository, onto, run) if audited else []
     with status(settings, "composing proposals"):
         asked = waiting(stack, repository, onto, run)
-    code = finish(settings, stack, run, "apply", form, dry_run=dry_run, left=found, more={"units": to_json(asked)})
+    last, changed = changes(stack, repository, onto, run)
+    more = {"units": to_json(asked), "last_carry": last, "changed": [asdict(each) for each in changed]}
+    code = finish(settings, stack, run, "apply", form, dry_run=dry_run, left=found, more=more)
+    if form != "json" and last:
+        click.echo("\n  ".join([f"against the last carry, onto {last}: {len(changed)} halves have another verdict", *map(str, changed)]))
     if form != "json" and asked:
         click.echo(render_questions(asked, show, fenced=form == "md"))
+    if not dry_run and recorded:
+        for line in record(stack, repository, onto, run):
+            settings.say(line)
     return code
 
 

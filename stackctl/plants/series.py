@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackctl.model.stack import Entry, Plant
+from stackctl.model.verdict import Verdict
 from stackctl.plants.hunk import Hunk
 from stackctl.plants.kind import Judgement, Option
 from stackctl.plants.view import View
 
 if TYPE_CHECKING:
     from stackctl.carry.carrying import Carrier
+
+_DIFF = re.compile(rb"^(?:diff --git |diff -|Index: |--- )", re.MULTILINE)
 
 
 class Series(Hunk):
@@ -41,6 +46,8 @@ class Series(Hunk):
         )
 
     def judge(self, plant: Plant, entry: Entry, view: View) -> Judgement:
+        if _is_empty(entry.folder.parent.parent / "patches" / plant.options["patch"]):
+            return Judgement(Verdict.ADOPTED, "nothing of it is left to carry on this release: retire it")
         carrier = _carrier(plant, view)
         return super().judge(plant, entry, view) if carrier is None else carrier.judge(plant, entry, view)
 
@@ -50,6 +57,11 @@ class Series(Hunk):
             super().plant(plant, entry, view)
         else:
             carrier.plant(plant, entry, view)
+
+
+def _is_empty(patch: Path) -> bool:
+    """Whether a record has no diff: a carry left nothing of it."""
+    return not _DIFF.search(patch.read_bytes())
 
 
 def _carrier(plant: Plant, view: View) -> Carrier | None:
