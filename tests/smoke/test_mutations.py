@@ -15,14 +15,14 @@ EXECUTOR = "preprocess_executor.py"
 # routes are harmed and the others are not.
 SITES = {
     "messages": "messages-convert", "count_tokens": "count-tokens-render", "tokenize": "tokenize-text",
-    "score": "score-encode", "ollama": "ollama-render",
+    "ollama": "ollama-render",
 }  # fmt: skip
 OTHER_SITES = {
     "messages_stream": "messages-convert-stream", "tokenize_batch": "tokenize-texts", "tokenize_chat": "tokenize-chat",
     "decisions": "decisions-encode", "responses": "responses-render", "generate": "generate-encode",
 }  # fmt: skip
 # One site may serve several routes.
-ALSO = {"responses": {"responses_stream"}, "generate": {"generate_batch", "completions"}, "score": set()}
+ALSO = {"responses": {"responses_stream"}, "generate": {"generate_batch", "completions", "score"}}
 
 
 def failed(table) -> set[str]:

@@ -33,10 +33,13 @@ class Reply:
 
 
 @contextlib.asynccontextmanager
-async def connected(base: str, timeout: float) -> AsyncIterator[aiohttp.ClientSession]:
-    """A session without a limit of connections; every request of it ends within `timeout` seconds."""
-    # The server closes a connection that was idle for 5 s: ours must not be the one that is used then.
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=3)
+async def connected(base: str, timeout: float, *, reuse: bool = False) -> AsyncIterator[aiohttp.ClientSession]:
+    """A session without a limit of connections; every request of it ends within `timeout` seconds.
+
+    `reuse` keeps connections open, for loads that use them all the time: the server closes one that was idle
+    for 5 s, and on a busy machine it may be one that is just being used.
+    """
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=3) if reuse else aiohttp.TCPConnector(limit=0, force_close=True)
     limit = aiohttp.ClientTimeout(total=timeout)
     async with aiohttp.ClientSession(base, connector=connector, timeout=limit) as session:
         yield session

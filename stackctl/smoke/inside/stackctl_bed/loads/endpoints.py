@@ -19,6 +19,7 @@ from stackctl_bed.target import Outcome, Target, ask, trace_size, traced
 
 COUNT = 6  # tokens per answer
 LABELS = [1000, 2000, 3000]
+MARKER = "<｜User｜>"  # an added token of the model folder's tokenizer
 SHORT = "Hello there, what is new in the world of schedulers? Grüße, 你好!"
 TOOLS = [{
     "type": "function",
@@ -81,7 +82,7 @@ Check = Callable[[Bench], Awaitable[None]]
 
 
 async def run(target: Target) -> Outcome:
-    """Settings: server ("generation", "embedding" or "harmony"), long_tokens, gap_rounds."""
+    """Settings: server ("generation", "embedding", "scoring" or "harmony"), long_tokens, gap_rounds."""
     outcome = Outcome()
     kind = target.of("server", "generation")
     tokens = target.of("long_tokens", 36_000)
@@ -257,6 +258,19 @@ async def _score(bench: Bench) -> None:
         bench.expect(f"score {size}", scored and [[round(x, 6) for x in row] for row in scored["scores"]], wanted)
 
 
+async def _score_extraction(bench: Bench) -> None:
+    """Scores at each marker in an item: the prompt is encoded on a path of its own."""
+    for size, query in (("short", SHORT), ("long", bench.long)):
+        scored = await bench.ask(f"score extraction {size}", "/v1/score", _extraction(query))
+        bench.note(f"score extraction {size}", scored and scored["scores"])
+        bench.outcome.hold(not scored or [len(rows) for rows in scored["scores"]] == [1, 2], f"score extraction {size}: not a row per marker")
+
+
+def _extraction(query: str) -> dict[str, Any]:
+    items = [f" yes{MARKER}", f" no{MARKER} maybe{MARKER}"]
+    return {"query": query, "items": items, "label_token_ids": LABELS, "score_extraction_token": MARKER}
+
+
 def _joined(bench: Bench, query: str, item: str) -> list[int]:
     return texts.text_ids(bench.model, query) + texts.text_ids(bench.model, item, special=False)
 
@@ -346,6 +360,7 @@ CHECKS: dict[str, dict[str, tuple[str, Check]]] = {
     },
     "embedding": {"embeddings": ("/v1/embeddings", _embeddings)},
     "harmony": {"responses_harmony": ("/v1/responses", _harmony)},
+    "scoring": {"score_extraction": ("/v1/score", _score_extraction)},
 }
 
 # Per route and variant, a long input: which of them stands on the loop?
@@ -368,6 +383,7 @@ LONG: dict[str, dict[str, tuple[str, Callable[[Bench], dict[str, Any]]]]] = {
         "decisions": ("/v1/decisions", lambda bench: _decision(bench.long)),
         "ollama": ("/api/chat", lambda bench: {"messages": bench.long_chat, "options": {"num_predict": 1}, "stream": False}),
     },
+    "scoring": {"score_extraction": ("/v1/score", lambda bench: _extraction(bench.long))},
     "harmony": {
         "responses_harmony": ("/v1/responses", lambda bench: {"input": bench.long, "max_output_tokens": 5}),
     },

@@ -33,8 +33,8 @@ async def run(target: Target) -> Outcome:
         raise ValueError(f"form is {form!r}, not one of {', '.join(texts.FORMS)}")
     base = texts.long_chat(target.model, "mixed", target.of("long_tokens", 36_000), target.of("messages", 26))
     tally = Tally()
-    async with client.connected(target.base, timeout=120) as session:
-        await ask(session, "entries")
+    async with client.connected(target.base, timeout=30) as probe, client.connected(target.base, timeout=120, reuse=True) as session:
+        await ask(probe, "entries")
         since = trace_size(target)
         begin = time.monotonic()
         until = begin + target.of("warmup_s", 2) + target.of("seconds", 9)
@@ -42,7 +42,7 @@ async def run(target: Target) -> Outcome:
         clients += [_short_client(target, session, number, until, tally) for number in range(target.of("short_clients", 8))]
         clients += [_long_client(target, session, number, until, tally, base) for number in range(target.of("long_clients", 4))]
         await asyncio.gather(*clients)
-        seen = await order(target, session, since, set(tally.rids))
+        seen = await order(target, probe, since, set(tally.rids))
     return _outcome(target, tally, begin + target.of("warmup_s", 2), until, seen)
 
 

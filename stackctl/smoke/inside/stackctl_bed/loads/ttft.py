@@ -16,7 +16,7 @@ async def run(target: Target) -> Outcome:
     replies: list[client.Reply] = []
     begin = time.monotonic() + target.of("warmup_s", 1)
     until = begin + target.of("seconds", 5)
-    async with client.connected(target.base, timeout=60) as session:
+    async with client.connected(target.base, timeout=60, reuse=True) as session:
         await asyncio.gather(*(_client(target, session, number, until, replies) for number in range(target.of("concurrency", 1))))
     kept = [reply for reply in replies if reply.ok and reply.started >= begin]
     errors = [reply.error for reply in replies if not reply.ok]
