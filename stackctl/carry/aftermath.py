@@ -33,9 +33,30 @@ def audit_series(stack: Stack, repository: Repository, onto: str, run: Run) -> l
     """The audit's findings on the result of a run, less those on halves that the ledger names anyway."""
     found: list[Finding] = []
     for carrier in carriers_of(stack, repository, onto, run):
+        found += unaccounted(carrier, run)
         if carrier.fork.changes and carrier.base.commit != carrier.theirs.commit:
             found += _audited(carrier, repository, run)
     return found
+
+
+def unaccounted(carrier: Carrier, run: Run) -> list[Finding]:
+    """Files that a fresh run did not make as the series was composed: a half of some entry is not there.
+
+    Every half is judged one by one; this is the sum, which no single judgement can get past.
+    """
+    mine = {entry.number for entry in carrier.entries}
+    others = {path for outcome in run.outcomes if outcome.entry.number not in mine for path in outcome.changes}
+    if run.start != carrier.theirs.commit:
+        return []
+    made = {path: data for outcome in run.outcomes for path, data in outcome.changes.items()}
+    wanted = {path: state.data if state else None for path, state in carrier.after(carrier.last).files.items()}
+    stock = {path: carrier.theirs.read(path) if path in carrier.theirs else None for path in wanted.keys() | made.keys()}
+    return [
+        Finding(Verdict.LOST, "the file is not as the series was composed: an entry's half is missing", path, 1,
+                evidence="the sum of all entries, compared byte for byte", action="re-port")
+        for path in sorted((wanted.keys() | made.keys()) - others)
+        if made.get(path, stock[path]) != wanted.get(path, stock[path])
+    ]  # fmt: skip
 
 
 def waiting(stack: Stack, repository: Repository, onto: str, run: Run) -> list[Question]:

@@ -511,9 +511,18 @@ class Carrier:
         return bool(lines) and not missing
 
     def _is_by_hand(self, number: int, path: str, view: View) -> bool:
-        """Whether a person has put an entry's halves of a file in, in other words than ours."""
-        halves = [half for half in self.halves(number) if half.path == path]
-        return bool(halves) and all(self._put_in(number, half, view) for half in halves)
+        """Whether a person has put in, in other words than ours, all that an entry itself does to a file.
+
+        Counted by the lines that this entry adds and takes out in the fork: those of the entries around it say nothing.
+        """
+        old = {new: old for old, new in self.renames.items()}.get(path, path)
+        now, was = self.fork.after(number).get(old), self.fork.after(self.before(number)).get(old)
+        if now is None or path not in self.theirs or not view.exists(path):
+            return False
+        before = was.data if was else self.base.read(old) if old in self.base else b""
+        added, gone = _lines(now.data) - _lines(before), _lines(before) - _lines(now.data)
+        have, there = _lines(view.read(path)), _lines(self.theirs.read(path))
+        return bool(added) and not added - (have - there) and all(have[line] <= _lines(now.data)[line] for line in gone)
 
 
 def rows(carrier: Carrier, entry: Entry, plant: Plant, view: View) -> Iterator[tuple[Plant, Judgement]]:

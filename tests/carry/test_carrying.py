@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from stackctl.carry.accepting import accept_units, carriers
-from stackctl.carry.aftermath import audit_series
+from stackctl.carry.aftermath import audit_series, unaccounted
 from stackctl.carry.apply import apply
 from stackctl.model.errors import StackctlError
 from stackctl.model.verdict import Verdict
@@ -184,3 +184,28 @@ def test_a_patch_that_does_not_apply_strictly_is_named(tmp_path):
     path.write_bytes(path.read_bytes().replace(b' "a",', b' "b",'))
     (carrier,) = carriers(load_stack(stack.root), repository, "v0.5.2")
     assert "does not apply strictly" in carrier.fork.failed[1]
+
+
+def test_an_entry_that_moves_lines_of_an_earlier_one_is_planted_too(tmp_path):
+    """A patch that puts the lines of another into a new block adds hardly a line of its own."""
+    repository = upstream(tmp_path / "up", {**THEIRS, SOFT: BASE[SOFT] + "\n\nLATER = 1\n"})
+    git(repository.path, "checkout", "-q", "fork")
+    body = BASE[SOFT].replace("math.tanh(x)", "math.tanh(float(x))")
+    nested = body.replace("    z = y * 2\n    return z", "    # again\n    if x:\n        z = y * 2\n        return z\n    return y")
+    commit_files(repository.path, {SOFT: body.replace("    z = y * 2\n", "    # again\n    z = y * 2\n    z = z + 0\n")}, "Four")
+    commit_files(repository.path, {SOFT: nested}, "Five")
+    git(repository.path, "checkout", "-q", "main")
+    stack = imported(tmp_path / "stack", repository)
+    run = apply(stack, repository, "v0.5.2", branch="next")
+    assert [outcome.entry.number for outcome in run.outcomes if outcome.changes] == [1, 2, 3, 4, 5]
+    assert show(repository, "next", SOFT) == nested + "\n\nLATER = 1\n"
+
+
+def test_the_sum_of_all_entries_is_compared_with_what_was_composed(tmp_path):
+    repository = upstream(tmp_path / "up")
+    stack = imported(tmp_path / "stack", repository)
+    run = apply(stack, repository, "v0.5.2", branch="next")
+    (carrier,) = carriers(stack, repository, "v0.5.2")
+    assert unaccounted(carrier, run) == []
+    short = replace(run, outcomes=(run.outcomes[0], replace(run.outcomes[1], changes={}), run.outcomes[2]))
+    assert [(found.kind, found.path) for found in unaccounted(carrier, short)] == [(Verdict.LOST, SOFT)]
