@@ -1,4 +1,4 @@
-"""Print the table of the issue again: what Git stops at, and what a person has to decide with us.
+"""Print the table of the issue again: what Git, quilt and StGit stop at, and what a person has to decide with us.
 
     python tests/bench/carry_table.py REPO SNAPSHOT [STEP ...]
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import shutil
 import subprocess
 import tarfile
 import tempfile
@@ -21,6 +20,8 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from text_tools import quilt_stops, stgit_stops
 
 from stackctl.carry.accepting import carriers
 from stackctl.carry.carrying import Carrier
@@ -52,6 +53,8 @@ class Row:
     step: str
     patches: int = 0
     git: Counter[str] = field(default_factory=Counter)
+    quilt: int | None = None
+    stgit: int | None = None
     hunks: Counter[str] = field(default_factory=Counter)
     halves: Counter[str] = field(default_factory=Counter)
     units: int = 0
@@ -70,15 +73,16 @@ def main() -> int:
     parser.add_argument("steps", nargs="*", default=list(STEPS))
     given = parser.parse_args()
     print(
-        "| step | patches | git: files / hunks | hunks carried | adopted | proposal | a person | halves | units to decide | s | carried as owner |"
+        "| step | patches | git: files / hunks | quilt stops at | StGit stops at | hunks carried | adopted | proposal | a person | halves | units to decide | s | carried as owner |"
     )
-    print("|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
+    print("|---" * 13 + "|", flush=True)
     rows = []
     for step in given.steps:
         rows.append(row := measure(step, Repository(given.repo), given.snapshot))
         halves = ", ".join(f"{count} {word}" for word, count in row.halves.most_common())
         print(
-            f"| {row.step} | {row.patches} | {row.git['files']} / {row.git['hunks']} | {row.hunks['carried']} | {row.hunks['adopted']} "
+            f"| {row.step} | {row.patches} | {row.git['files']} / {row.git['hunks']} "
+            f"| {told(row.quilt)} | {told(row.stgit)} | {row.hunks['carried']} | {row.hunks['adopted']} "
             f"| {row.hunks['proposal']} | {row.hunks['person']} | {halves} | {row.units} | {row.seconds:.1f} | {row.with_owner} of {row.with_owner + len(row.owner)} |",
             flush=True,
         )
@@ -87,9 +91,12 @@ def main() -> int:
         print(f"\n{row.step}: waits for a person", *row.waiting, sep="\n  ")
         if row.owner:
             print(f"\n{row.step}: carried, and not so in the owner's tree", *row.owner, sep="\n  ")
-    if not shutil.which("quilt") and not shutil.which("stg"):
-        print("\nquilt and StGit are not installed here: no column of theirs")
     return 0
+
+
+def told(count: int | None) -> str:
+    """A text tool's column: how many patches it stops at, or that it is not installed here."""
+    return "not-judged" if count is None else str(count)
 
 
 def measure(step: str, repository: Repository, snapshot: Path) -> Row:
@@ -107,6 +114,9 @@ def measure(step: str, repository: Repository, snapshot: Path) -> Row:
             carrier.after(entry.number)
         row = Row(step, len(carrier.entries), seconds=time.perf_counter() - began)
         fill(row, carrier, repository, f"f-{commit}", onto)
+        numbered = sorted(path for path in series.iterdir() if path.suffix == ".patch" and path.name[0].isdigit())
+        row.quilt = quilt_stops(repository, numbered, onto)
+        row.stgit = stgit_stops(repository, f"f-{commit}", base, onto)
         if owner:
             compare(row, carrier, GitTree(repository, owner))
     return row
