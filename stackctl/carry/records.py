@@ -27,6 +27,7 @@ from stackctl.trees.tree import GitTree
 _FROM = "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001"
 _SENDER = "From: stackctl <stackctl@localhost>\nDate: Thu, 1 Jan 1970 00:00:00 +0000"
 _MARKS = {"candidate": ".CANDIDATE", "superseded": ".SUPERSEDED", "retired": ".RETIRED", "blocked": ".DISABLED"}
+_OUTSIDE = ".OUTSIDE"  # every file that it edits is outside the base: `git am` could not apply it
 _ENTRY = re.compile(r"^Stack-Entry: (\d+)$", re.MULTILINE)
 
 
@@ -100,7 +101,7 @@ def _mail(entry: Entry) -> bytes:
 def _idle(entry: Entry) -> Iterator[Exported]:
     """The recorded patch of an entry that is not planted, under its mark."""
     plant = series_plant(entry)
-    mark = _MARKS.get(str(entry.disposition))
+    mark = _MARKS.get(str(entry.disposition)) or (_OUTSIDE if plant and plant.options.get("leave_out") else None)
     if plant is not None and mark is not None:
         data = (entry.folder.parent.parent / "patches" / plant.options["patch"]).read_bytes()
         start = diff_start(data)

@@ -37,7 +37,7 @@ _STACK = re.compile(r"^Stack-([A-Za-z-]+): (.+)$")
 _LONGEST_NOTES = 4000
 
 _MARKS = {
-    "": None, ".CANDIDATE": Disposition.CANDIDATE, ".DISABLED": Disposition.CANDIDATE, ".WIP": Disposition.CANDIDATE,
+    "": None, ".OUTSIDE": None, ".CANDIDATE": Disposition.CANDIDATE, ".DISABLED": Disposition.CANDIDATE, ".WIP": Disposition.CANDIDATE,
     ".SUPERSEDED": Disposition.SUPERSEDED, ".RETIRED": Disposition.RETIRED, ".DROPPED": Disposition.RETIRED,
     ".OBSOLETE": Disposition.RETIRED,
 }  # fmt: skip

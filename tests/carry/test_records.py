@@ -39,6 +39,26 @@ def test_export_then_import_gives_the_same_entries(tmp_path):
     assert export(again, repository, "v0.5.1") == export(stack, repository, "v0.5.1")
 
 
+def test_an_entry_of_files_that_the_base_has_not_is_exported_beside_the_series_and_comes_back(tmp_path):
+    from stackctl.carry.fork import Layer, build_fork
+    from stackctl.carry.series import read_folder, write_entries
+
+    repository = upstream(tmp_path / "up")
+    stack = imported(tmp_path / "stack", repository)
+    outside = "diff --git a/test/t.py b/test/t.py\n--- a/test/t.py\n+++ b/test/t.py\n@@ -1 +1 @@\n-a = 1\n+a = 2\n"
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "0004-a-test.patch").write_text(outside)
+    patches, _ = read_folder(tmp_path / "more")
+    layers = [Layer(p.number, p.name, p.data) for p in patches]
+    missing = build_fork(repository, "v0.5.1", layers).missing
+    write_entries(stack.root, stack, patches, "v0.5.1", missing)
+    stack = load_stack(stack.root)
+    write_series(tmp_path / "out", export(stack, repository, "v0.5.1"))
+    assert (tmp_path / "out" / "0004-a-test.patch.OUTSIDE").read_bytes().endswith(outside.encode())
+    again, left_out = read_folder(tmp_path / "out")
+    assert [patch.number for patch in again] == [1, 2, 3, 4] and not left_out
+
+
 def test_an_export_into_a_folder_with_other_files_is_refused(tmp_path):
     (tmp_path / "other").write_text("x")
     with pytest.raises(StackctlError, match="other files"):
