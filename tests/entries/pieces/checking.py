@@ -65,11 +65,11 @@ class Checked:
     def run(self, seed: int, tokens: int) -> list[str]:
         """What is wrong in `tokens` tokens of chats and random texts."""
         chance, wrong = random.Random(seed), []
-        aim = self.compared + tokens
-        refused = self.refused
-        while self.compared < aim and self.refused - refused < 400:
+        aim, most_refused = self.compared + tokens, self.refused + 400
+        while True:
             marks = chance.sample(self.tokens, min(len(self.tokens), 6))
-            texts = [*chats(chance, marks), *(text(chance, chance.randrange(1, 5000), marks) for _ in range(8))]
-            found = (self.check(given, special=chance.random() < 0.3) for given in texts)
-            wrong += [problem for problem in found if problem]
-        return wrong
+            for given in (*(text(chance, chance.randrange(1, 5000), marks) for _ in range(8)), *chats(chance, marks)):
+                problem = self.check(given, special=chance.random() < 0.3)
+                wrong += [problem] if problem else []
+                if self.compared >= aim or self.refused >= most_refused:
+                    return wrong

@@ -65,7 +65,9 @@ def _bytes(
 ) -> Tokenizer:
     level = pre_tokenizers.ByteLevel(add_prefix_space=prefix, use_regex=regex)
     trainer = trainers.BpeTrainer(
-        vocab_size=3000, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+        vocab_size=3000,
+        show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
     return _trained(models.BPE(**model), trainer, [*pre, level], normal)
 
@@ -81,9 +83,7 @@ def _chars(
     return _trained(models.BPE(unk_token="<unk>", **model), trainer, pre, normal)
 
 
-def _unigram(
-    pre: list[pre_tokenizers.PreTokenizer], normal: list[normalizers.Normalizer] | None = None
-) -> Tokenizer:
+def _unigram(pre: list[pre_tokenizers.PreTokenizer], normal: list[normalizers.Normalizer] | None = None) -> Tokenizer:
     trainer = trainers.UnigramTrainer(vocab_size=2000, show_progress=False, unk_token="<unk>", special_tokens=["<unk>"])
     return _trained(models.Unigram(), trainer, pre, normal)
 
@@ -141,6 +141,13 @@ def _deepseek_llm() -> Tokenizer:
     )
 
 
+def _unsplit() -> Tokenizer:
+    """BPE on whole texts, trained on words: on whole texts training takes a minute."""
+    tokenizer = _bytes(regex=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return tokenizer
+
+
 def _falcon() -> Tokenizer:
     level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     trainer = trainers.BpeTrainer(
@@ -180,7 +187,7 @@ TRAINED: dict[str, Make] = {
     "deepseek llm": _deepseek_llm,
     "starcoder": lambda: _bytes(pre_tokenizers.Digits(individual_digits=True), regex=True),
     "falcon": _falcon,
-    "byte level without a split": lambda: _bytes(),
+    "byte level without a split": _unsplit,
     "gemma": lambda: _chars([], [SPACE], byte_fallback=True, fuse_unk=True),
     "llama2": lambda: _chars([], [normalizers.Prepend("▁"), SPACE], fuse_unk=True),
     "metaspace always": lambda: _chars([pre_tokenizers.Metaspace(prepend_scheme="always")]),

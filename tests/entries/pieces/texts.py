@@ -18,10 +18,59 @@ CODE = (
     '{"key": [1, 2.5e-3, null, true], "url": "https://example.org/a?b=c&d=%20#e"}\n<div class="x">text</div>\n'
 )
 ODD = (
-    *("\u0301", "é", "e\u0301", "ﬁ", "①", "İ", "ß", "ſ", "ǅ", "K", "\u200d", "👩\u200d👩\u200d👧", "🏳️\u200d🌈", "\ufeff", "\u00a0"),
-    *("\u3000", "\u2028", "\x00", "\x1c", "\x85", "\t", "\r", "\n", "\r\n", " ", "  ", "   ", "\n\n", " \n ", "\n \n", "ㅎ", "ᄒ"),
+    *(
+        "\u0301",
+        "é",
+        "e\u0301",
+        "ﬁ",
+        "①",
+        "İ",
+        "ß",
+        "ſ",
+        "ǅ",
+        "K",
+        "\u200d",
+        "👩\u200d👩\u200d👧",
+        "🏳️\u200d🌈",
+        "\ufeff",
+        "\u00a0",
+    ),
+    *(
+        "\u3000",
+        "\u2028",
+        "\x00",
+        "\x1c",
+        "\x85",
+        "\t",
+        "\r",
+        "\n",
+        "\r\n",
+        " ",
+        "  ",
+        "   ",
+        "\n\n",
+        " \n ",
+        "\n \n",
+        "ㅎ",
+        "ᄒ",
+    ),
     *("한", "ไ", "ก็", "\u0600a", "’s", "'S", "'ll", "''", "``", "▁", "▁▁", "Ġ", "<0x0A>", "�", "\U0010ffff", "a" * 70),
-    *("QUJDREVGRw==", "0xdeadBEEF", "1" * 40, "-" * 30, "=" * 17, "。。。", "，", "、、", "「」", "A1b2C3", "x", "'", '"', "."),
+    *(
+        "QUJDREVGRw==",
+        "0xdeadBEEF",
+        "1" * 40,
+        "-" * 30,
+        "=" * 17,
+        "。。。",
+        "，",
+        "、、",
+        "「」",
+        "A1b2C3",
+        "x",
+        "'",
+        '"',
+        ".",
+    ),
 )
 
 
@@ -73,7 +122,9 @@ def prose(chance: random.Random, length: int) -> str:
     while size < length:
         words = chance.choice((PROSE, CODE)).split(" ")
         start = chance.randrange(len(words))
-        parts.append(" ".join(words[start : start + chance.randrange(3, 40)]) + chance.choice((" ", ". ", "\n", "\n\n")))
+        parts.append(
+            " ".join(words[start : start + chance.randrange(3, 40)]) + chance.choice((" ", ". ", "\n", "\n\n"))
+        )
         size += len(parts[-1])
     return "".join(parts)
 

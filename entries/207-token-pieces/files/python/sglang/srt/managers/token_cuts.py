@@ -278,7 +278,7 @@ class _Prover:
             outcome = stage.between(left, right)
             if outcome is not None:
                 return outcome
-            left = frozenset().union(*map(stage.last_of, left))
+            left = stage.last_of(left)
             right = stage.first_of(right)
         return self._model.never_joins(left, right)
 
@@ -381,9 +381,9 @@ class _Stage:
         """The first character that a later stage sees in place of `char`."""
         return char
 
-    def last_of(self, char: str) -> Chars:
-        """What a later stage may see last in place of `char`."""
-        return frozenset(char)
+    def last_of(self, chars: Chars) -> Chars:
+        """What a later stage may see last in place of one of `chars`."""
+        return chars
 
 
 class _ByteLevel(_Stage):
@@ -400,10 +400,10 @@ class _ByteLevel(_Stage):
         return super().between(left, right)
 
     def first_of(self, char: str) -> str:
-        return _byte_letter(char.encode()[0])
+        return _BYTE_LETTERS[char.encode()[0]]
 
-    def last_of(self, char: str) -> Chars:
-        return frozenset(_byte_letter(char.encode()[-1]))
+    def last_of(self, chars: Chars) -> Chars:
+        return frozenset(_BYTE_LETTERS[char.encode()[-1]] for char in chars)
 
 
 class _Metaspace(_Stage):
@@ -424,17 +424,18 @@ class _Metaspace(_Stage):
     def first_of(self, char: str) -> str:
         return self._mark if char == " " else char
 
-    def last_of(self, char: str) -> Chars:
-        return frozenset(self.first_of(char))
+    def last_of(self, chars: Chars) -> Chars:
+        return frozenset(map(self.first_of, chars))
 
 
-def _byte_letter(byte: int) -> str:
+def _byte_letters() -> str:
+    """The letter that stands for each byte: itself where it is printable."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    if byte in printable:
-        return chr(byte)
-    return chr(256 + sum(other not in printable for other in range(byte)))
+    others = iter(range(256, 512))
+    return "".join(chr(b if b in printable else next(others)) for b in range(256))
 
 
+_BYTE_LETTERS = _byte_letters()
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _PUNCTUATION = r"[!-/:-@\[-`{-~\p{P}]"
 _APART = ("Isolated", "Removed")
