@@ -80,11 +80,16 @@ class Cuts:
 
     def _inside(self, text: str, first: int, last: int) -> int | None:
         """The place of a cut that has both its sides between `first` and `last`."""
-        match = None
         if self.line is not None:
-            match = self.line.search(text, first, min(first + WINDOW, last))
-        if match is None and self.inner is not None:
-            match = self.inner.search(text, first, last)
+            # From newline to newline: a search for the pair itself takes 80 ns for each
+            # character, and there was ten times as much of it as of all the rest.
+            stop = min(first + WINDOW, last)
+            end = text.find("\n", first + 1, stop)
+            while end > 0:
+                if self.line.match(text, end - 1):
+                    return end
+                end = text.find("\n", end + 1, stop)
+        match = self.inner.search(text, first, last) if self.inner else None
         return None if match is None else match.end()
 
 
