@@ -578,6 +578,18 @@ def test_a_plan_that_is_wrong_is_found_at_start(monkeypatch):
     assert "_encode_plus" not in vars(wrong)
 
 
+def test_truncation_and_padding_that_came_with_the_file():
+    made = backend()
+    made.enable_truncation(20)
+    made.enable_padding(length=30)
+    transformers = pytest.importorskip("transformers")
+    plain = transformers.PreTrainedTokenizerFast(tokenizer_object=made)
+    pieces = copy.deepcopy(plain)
+    PieceEncoder(pieces, Bounds()).install()
+    assert type(pieces.encode(TEXT)) is TokenIds
+    assert pieces.encode(TEXT) == plain.encode(TEXT)
+
+
 def slow():
     return SimpleNamespace(_tokenizer=None)
 
