@@ -61,9 +61,11 @@ def test_an_answer_follows_from_every_token(bed, model):
 def test_the_three_forms_of_the_mixed_load(bed):
     from stackctl_bed.texts import varied
 
-    base = [{"role": "user", "content": str(n)} for n in range(26)]
+    base = [{"role": "user", "content": f"{n}\nand {n}"} for n in range(26)]
     changed = {form: sum(a != b for a, b in zip(base, varied(base, form, "x"), strict=False)) for form in ("shared", "unique", "tail")}
     assert changed == {"shared": 0, "unique": 26, "tail": 3}
+    lines = [{line for message in varied(base, "unique", nonce) for line in message["content"].split("\n")} for nonce in "xy"]
+    assert len(lines[0]) == 52 and not lines[0] & lines[1]
 
 
 def test_prose_is_the_same_for_the_same_seed(bed):

@@ -51,11 +51,18 @@ def long_chat(model: str, seed: str, tokens: int, messages: int) -> list[dict[st
 
 
 def varied(base: list[dict[str, str]], form: str, nonce: str) -> list[dict[str, str]]:
-    """The chat with as many messages made new as the form says: a new message begins with a nonce."""
+    """The chat with as many messages made new as the form says: each line of a new one begins with a nonce.
+
+    With one at the head alone, a server that keeps parts of a message once had all its other lines already.
+    """
     if form == "shared":
         return [*base, {"role": "assistant", "content": "Go on."}, {"role": "user", "content": f"And now {nonce}?"}]
     fresh = len(base) if form == "unique" else TAIL
-    return [*base[: len(base) - fresh], *({**message, "content": f"{nonce} {message['content']}"} for message in base[len(base) - fresh :])]
+    return [*base[: len(base) - fresh], *(_renewed(message, nonce) for message in base[len(base) - fresh :])]
+
+
+def _renewed(message: dict[str, str], nonce: str) -> dict[str, str]:
+    return {**message, "content": "\n".join(f"{nonce} {line}" for line in message["content"].split("\n"))}
 
 
 def decode(model: str, ids: list[int]) -> str:

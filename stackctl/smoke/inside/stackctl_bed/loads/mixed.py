@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,7 +62,8 @@ async def _long_client(target: Target, session: Any, number: int, until: float, 
     sent = 0
     while time.monotonic() < until:
         rid = f"{target.run}-l{number}-{sent}"
-        body = {"model": "smoke", "rid": rid, "max_tokens": 8, "messages": texts.varied(base, target.of("form", "shared"), rid)}
+        messages = texts.varied(base, target.of("form", "shared"), f"{zlib.crc32(rid.encode()):x}")
+        body = {"model": "smoke", "rid": rid, "max_tokens": 8, "messages": messages}
         tally.rids.append(rid)
         tally.long.append(await client.call(session, "/v1/chat/completions", texts.as_json(body)))
         sent += 1
