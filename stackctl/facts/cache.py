@@ -11,7 +11,6 @@ import contextlib
 import marshal
 import sqlite3
 import sys
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from stackctl.facts.statements import Fact
 from stackctl.trees.cache import cache_folder
 from stackctl.trees.source import Source, SourceError
 
-_FORMAT = f"{statements.FORMAT}.{names.FORMAT}.{sys.version_info[0]}.{sys.version_info[1]}.{marshal.version}"
+_FORMAT = f"plain.{statements.FORMAT}.{names.FORMAT}.{sys.version_info[0]}.{sys.version_info[1]}.{marshal.version}"
 _LIMIT = 400_000_000
 _BATCH = 40  # facts that are written together: a helper's are to be seen while it still works
 
@@ -106,15 +105,15 @@ class FactsCache:
     def _load(self, kind: str, key: str) -> Any:
         if self._database is None:
             return None
-        with contextlib.suppress(sqlite3.Error, ValueError, EOFError, TypeError, zlib.error):
+        with contextlib.suppress(sqlite3.Error, ValueError, EOFError, TypeError):
             row = self._database.execute("SELECT data FROM facts WHERE kind = ? AND blob = ?", (kind, key)).fetchone()
-            return marshal.loads(zlib.decompress(row[0])) if row else None
+            return marshal.loads(row[0]) if row else None
         return None
 
     def _store(self, kind: str, key: str, value: Any) -> None:
         if self._database is None:
             return
-        self._pending.append((kind, key, zlib.compress(marshal.dumps(value), 1)))
+        self._pending.append((kind, key, marshal.dumps(value)))
         if len(self._pending) >= _BATCH:
             self._flush()
 
