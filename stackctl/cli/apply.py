@@ -13,6 +13,8 @@ from stackctl.cli.common import Settings, chosen, format_option, open_repository
 from stackctl.cli.planting import finish
 
 if TYPE_CHECKING:
+    from stackctl.carry.apply import Run
+    from stackctl.model.stack import Stack
     from stackctl.trees.git import Repository
 
 
@@ -52,8 +54,6 @@ def command(
     if len(ontos) > 1 or ray:
         return _matrix(settings, open_repository(repo), ontos, release, jobs, ray, form)
     (onto,) = ontos
-    from dataclasses import asdict
-
     from stackctl.carry import apply as carry
     from stackctl.census.memo import Memo
     from stackctl.trees.release import release_of
@@ -76,9 +76,25 @@ def command(
             stack, repository, onto, branch=name, entries=chosen(stack, only, without),
             release=release, dry_run=dry_run, checkout=checkout, judge=memo.judge,
         )  # fmt: skip
+    code = _report(settings, stack, repository, onto, run, form, show, dry_run=dry_run, audited=audited)
+    if not dry_run and recorded:
+        from stackctl.carry.recording import record
+
+        for line in record(stack, repository, onto, run):
+            settings.say(line)
+    return code
+
+
+def _report(
+    settings: Settings, stack: Stack, repository: Repository, onto: str, run: Run, form: str, show: tuple[str, ...],
+    *, dry_run: bool, audited: bool,
+) -> int:  # fmt: skip
+    """Audit what was carried, print it with what waits for a person, and say with which code to end."""
+    from dataclasses import asdict
+
     from stackctl.carry.aftermath import audit_series, waiting
     from stackctl.carry.questions import render_questions, to_json
-    from stackctl.carry.recording import changes, record
+    from stackctl.carry.recording import changes
 
     with status(settings, "auditing the result"):
         found = audit_series(stack, repository, onto, run) if audited else []
@@ -91,9 +107,6 @@ def command(
         click.echo("\n  ".join([f"against the last carry, onto {last}: {len(changed)} halves have another verdict", *map(str, changed)]))
     if form != "json" and asked:
         click.echo(render_questions(asked, show, fenced=form == "md"))
-    if not dry_run and recorded:
-        for line in record(stack, repository, onto, run):
-            settings.say(line)
     return code
 
 
