@@ -292,7 +292,7 @@ def _blocks(
 def _place_beside(mine: list[str], yours: list[str], part: list[str]) -> int:
     """Where among lines of merged some lines of the side go: above what is most like the line that stands below them."""
     first = next(index for index in range(len(yours)) if yours[index] == part[0])
-    below = yours[first + len(part) :][:1]
+    below = [line for line in yours[first + len(part) :] if line.strip()][:1]
     if yours[first : first + len(part)] != part or not below:
         return len(mine)
     alike = [SequenceMatcher(None, line, below[0]).ratio() for line in mine]
@@ -307,7 +307,7 @@ def _splits(mine: list[str], start: int, end: int, new: list[str]) -> Iterator[s
 
 
 def _only_wanted(lines: list[str], first: int, last: int, wanted: set[int]) -> list[str]:
-    """The wanted lines of a block, each with the comments and decorators right above it."""
+    """The wanted lines of a block, each with the comments and decorators right above it and the blank lines below it."""
     keep: set[int] = set()
     for line in range(first, last):
         if line in wanted:
@@ -316,6 +316,10 @@ def _only_wanted(lines: list[str], first: int, last: int, wanted: set[int]) -> l
             while above >= first and lines[above].lstrip().startswith(("#", "@")):
                 keep.add(above)
                 above -= 1
+            below = line + 1
+            while below < last and not lines[below].strip():
+                keep.add(below)
+                below += 1
     return [lines[line] for line in sorted(keep)]
 
 

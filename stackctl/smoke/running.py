@@ -84,12 +84,14 @@ def run_one(scenario: Scenario, turn: Turn, fleet: Fleet, folder: Path, wish: Wi
     before, server_before = noise.moment(fleet.sessions()), _session_cpu(server)
     outcome = drive(scenario, turn, server, fleet, wish, name)
     after = noise.moment(fleet.sessions())
-    foreign = noise.foreign_cpu(before, after)
+    foreign, spent = noise.foreign_cpu(before, after), round(_session_cpu(server) - server_before, 2)
+    if requests := outcome["metrics"].get("requests"):
+        outcome["metrics"]["cpu_per_request_ms"] = round(1000 * spent / requests, 2)
     samples.parent.mkdir(parents=True, exist_ok=True)
     samples.write_text("".join(json.dumps(row) + "\n" for row in outcome["samples"]), encoding="utf-8")
     return RunResult(
         turn.arm.name, turn.case.name, turn.index, outcome["metrics"], tuple(outcome["problems"]), outcome["answers"],
-        outcome["skipped"], round(foreign, 3), foreign <= scenario.foreign_cpu, round(_session_cpu(server) - server_before, 2),
+        outcome["skipped"], round(foreign, 3), foreign <= scenario.foreign_cpu, spent,
         round(after.at - before.at, 2), samples.relative_to(folder).as_posix(),
     )  # fmt: skip
 

@@ -19,7 +19,8 @@ EMBEDDING_WIDTH = 64
 
 def digest(ids: Iterable[int]) -> str:
     """Of the token ids, in 16 hexadecimal characters."""
-    return hashlib.sha256(array("q", ids).tobytes()).hexdigest()[:16]
+    packed = ids if isinstance(ids, array) and ids.typecode == "q" else array("q", ids)
+    return hashlib.sha256(packed).hexdigest()[:16]
 
 
 @cache
@@ -33,7 +34,12 @@ def words(model: str) -> tuple[int, ...]:
 
 def answer(model: str, prompt: Sequence[int], count: int) -> list[int]:
     """The `count` ids that the stand-in generates for a prompt."""
-    return random.Random(digest(prompt)).choices(words(model), k=count)
+    return answer_to(model, digest(prompt), count)
+
+
+def answer_to(model: str, prompt_digest: str, count: int) -> list[int]:
+    """The same, where the prompt's digest is known."""
+    return random.Random(prompt_digest).choices(words(model), k=count)
 
 
 def logprob(prompt: Sequence[int], token: int) -> float:

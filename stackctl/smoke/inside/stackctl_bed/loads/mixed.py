@@ -12,7 +12,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from stackctl_bed import client, texts
+from stackctl_bed import client, polling, texts
 from stackctl_bed.figures import milliseconds
 from stackctl_bed.target import Order, Outcome, Target, ask, order, trace_size
 
@@ -39,12 +39,16 @@ async def run(target: Target) -> Outcome:
         since = trace_size(target)
         begin = time.monotonic()
         until = begin + target.of("warmup_s", 2) + target.of("seconds", 9)
-        clients = [client.poll(session, "/v1/models", target.of("poll_s", 0.010), until, tally.polls)]
+        clients = [_poll(target, until, tally)]
         clients += [_short_client(target, session, number, until, tally) for number in range(target.of("short_clients", 8))]
         clients += [_long_client(target, session, number, until, tally, base) for number in range(target.of("long_clients", 4))]
         await asyncio.gather(*clients)
         seen = await order(target, probe, since, set(tally.rids))
     return _outcome(target, tally, begin + target.of("warmup_s", 2), until, seen)
+
+
+async def _poll(target: Target, until: float, tally: Tally) -> None:
+    tally.polls += await polling.polled(target.base, "/v1/models", target.of("poll_s", 0.010), until)
 
 
 async def _short_client(target: Target, session: Any, number: int, until: float, tally: Tally) -> None:
@@ -86,6 +90,7 @@ def _outcome(target: Target, tally: Tally, begin: float, until: float, seen: Ord
         **milliseconds([reply.first_s for reply in kept["short"] if reply.first_s is not None], "ttft"),
         **milliseconds([reply.total_s for reply in kept["long"]], "long"),
         "polls": len(kept["models"]),
+        "requests": len(tally.short) + len(tally.long),
         "short_done": sum(reply.started + reply.total_s <= until for reply in kept["short"]),
         "long_done": sum(reply.started + reply.total_s <= until for reply in kept["long"]),
     }
