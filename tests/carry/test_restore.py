@@ -130,3 +130,14 @@ def test_a_line_of_ours_that_follows_upstreams_renames_is_not_put_back_as_ours_h
     merged = ours.replace("world.size()", "world.get().size")
     harmed = merged.replace("        self.copied = self.copy(kind)\n", "")
     assert restore(trees(base, ours, theirs, harmed))["m.py"].decode() == merged
+
+
+def test_a_definition_comes_back_above_the_line_that_upstream_changed_below_it():
+    """Below upstream's new import it was another order, and without its blank lines another layout (ngram_worker.py)."""
+    base = "import os\n\nfrom scores import old_scores\nfrom workers import Worker\n"
+    shim = "def rebuild(mask, size):\n    # the kernel is not there yet\n    return plain(mask, size)\n\n\n"
+    ours = base.replace("from scores", shim + "from scores")
+    theirs = base.replace("import old_scores", "import new_scores")
+    merged = ours.replace("import old_scores", "import new_scores")
+    harmed = merged.replace(shim, "")
+    assert restore(trees(base, ours, theirs, harmed))["m.py"].decode() == merged
