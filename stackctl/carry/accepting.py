@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from stackctl.carry.carrying import Carrier, carrier_of, series_plant
 from stackctl.carry.deciding import ACCEPTED, LEFT
 from stackctl.carry.series import toml_value
-from stackctl.carry.worktree import replace_file
 from stackctl.model.errors import StackctlError
 from stackctl.model.stack import Entry, Stack
 from stackctl.plants.view import View
 from stackctl.trees.git import Repository
 from stackctl.trees.release import Release, release_of
+from stackctl.trees.replacing import Held, rewrite
 from stackctl.trees.tree import GitTree
 
 _KIND = re.compile(r'^kind\s*=\s*"series"[^\n]*\n', re.MULTILINE)
@@ -44,16 +44,18 @@ def accept_units(
             str(stack.root),
             "see the numbers: stackctl apply --dry-run",
         )
+    texts: dict[str, Held | bytes | None] = {}
     for number, rows in chosen.items():
         entry = stack.entry(number)
         assert entry is not None
-        _write(entry, rows)
+        texts[f"entries/{entry.folder.name}/entry.toml"] = _with_decisions(entry, rows)
+    rewrite(stack.root, texts)
     counts = {key: sum(len(rows.get(key, ())) for rows in chosen.values()) for key in (ACCEPTED, LEFT)}
     return f"accepted: {counts[ACCEPTED]} halves are planted as proposed, {counts[LEFT]} stay out, in {len(chosen)} entries"
 
 
-def _write(entry: Entry, rows: dict[str, list[str]]) -> None:
-    """Add decisions to the plant of an entry's manifest, and leave the rest of its text as it is."""
+def _with_decisions(entry: Entry, rows: dict[str, list[str]]) -> bytes:
+    """An entry's manifest with decisions added to its plant, and the rest of its text as it is."""
     path = entry.folder / "entry.toml"
     text = path.read_bytes().decode()
     plant = series_plant(entry)
@@ -64,4 +66,4 @@ def _write(entry: Entry, rows: dict[str, list[str]]) -> None:
         text, count = _KIND.subn(lambda found, line=line: found[0] + line, text, count=1)
         if not count:
             raise StackctlError("the plant of kind series was not found", str(path), f"write it yourself: {line.strip()}")
-    replace_file(path, text.encode())
+    return text.encode()

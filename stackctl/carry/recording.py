@@ -22,9 +22,9 @@ from stackctl.carry.merge3 import LOOK
 from stackctl.carry.questions import questions
 from stackctl.carry.records import diff_between
 from stackctl.carry.series import diff_start, toml_value
-from stackctl.carry.worktree import replace_file
 from stackctl.model.stack import Entry, Stack, digest
 from stackctl.trees.git import Repository
+from stackctl.trees.replacing import Held, rewrite
 from stackctl.trees.tree import GitTree
 
 LEDGER = "carried.json"  # beside stack.toml
@@ -85,18 +85,22 @@ def changes(stack: Stack, repository: Repository, onto: str, run: Run) -> tuple[
 
 
 def record(stack: Stack, repository: Repository, onto: str, run: Run) -> list[str]:
-    """Write down a carry: its ledger, and the records of every series that came through whole. Says what was done."""
+    """Write down a carry: its ledger, and the records of every series that came through whole. Says what was done.
+
+    All of it stands or nothing: of a run that was killed midway the next command finishes the rest.
+    """
     carriers = carriers_of(stack, repository, onto, run)
     rows = ledger_of(carriers)
     if not rows:
         return []
     text = json.dumps({"onto": onto, "release": str(run.release), "halves": rows}, indent=1, sort_keys=True)
-    replace_file(stack.root / LEDGER, text.encode() + b"\n")
+    files: dict[str, Held | bytes | None] = {LEDGER: text.encode() + b"\n"}
     said = []
     for carrier in carriers:
         if carrier.base.commit != carrier.theirs.commit and carrier.fork.changes:
             why = _unready(stack, carrier, repository, run)
-            said.append(why or _recorded(stack, carrier, repository, onto))
+            said.append(why or _recorded(stack, carrier, repository, onto, files))
+    rewrite(stack.root, files)
     return said
 
 
@@ -116,22 +120,20 @@ def _unready(stack: Stack, carrier: Carrier, repository: Repository, run: Run) -
     return ""
 
 
-def _recorded(stack: Stack, carrier: Carrier, repository: Repository, onto: str) -> str:
-    """Write every entry's patch and base anew, all prepared before the first is written."""
+def _recorded(
+    stack: Stack, carrier: Carrier, repository: Repository, onto: str, files: dict[str, Held | bytes | None]
+) -> str:
+    """Add every entry's patch and manifest on the new base to the files to write; says so."""
     tags = sorted(repository.text("tag", "--points-at", carrier.theirs.commit).split())
     name = onto if onto in tags else next(iter(tags), carrier.theirs.commit)
-    made: list[tuple[Path, bytes]] = []
     with tempfile.TemporaryDirectory(prefix="stackctl-record-", ignore_cleanup_errors=True) as folder:
         scratch = borrowing(repository, Path(folder))
         scratch.run("read-tree", carrier.theirs.commit)
         tree = scratch.text("write-tree")
         for entry in carrier.entries:
             new = _tree_after(scratch, carrier, entry.number)
-            made += _files(stack, entry, diff_between(scratch, tree, new), name)
+            files |= _files(stack, entry, diff_between(scratch, tree, new), name)
             tree = new
-    for path, data in made:
-        if not path.is_file() or path.read_bytes() != data:
-            replace_file(path, data)
     return f"records of {len(carrier.entries)} entries stand on {name} now"
 
 
@@ -151,20 +153,20 @@ def _tree_after(scratch: Repository, carrier: Carrier, number: int) -> str:
     return scratch.text("write-tree")
 
 
-def _files(stack: Stack, entry: Entry, diff: bytes, base: str) -> list[tuple[Path, bytes]]:
+def _files(stack: Stack, entry: Entry, diff: bytes, base: str) -> dict[str, bytes]:
     """One entry's patch and manifest on a new base; what its patch says of files outside the base is kept."""
     plant = series_plant(entry)
     assert plant is not None
-    patch = stack.root / "patches" / plant.options["patch"]
-    old = patch.read_bytes()
+    patch = f"patches/{plant.options['patch']}"
+    old = (stack.root / patch).read_bytes()
     outside = [path.encode() for path in plant.options.get("leave_out", ())]
     kept = [
         block for block in _BLOCK.split(old[diff_start(old) :])
         if any(b"a/" + path + b" " in block.split(b"\n")[0] + b" " for path in outside)
     ]  # fmt: skip
-    manifest = entry.folder / "entry.toml"
-    text = _DECIDED.sub("", manifest.read_bytes().decode())
+    manifest = f"entries/{entry.folder.name}/entry.toml"
+    text = _DECIDED.sub("", (stack.root / manifest).read_bytes().decode())
     head, mark, tail = text.partition("[[plant]]")
     text = head + mark + _BASE.sub(lambda _: f"base = {toml_value(base)}", tail)
-    return [(patch, old[: diff_start(old)] + diff + b"".join(kept)), (manifest, text.encode())]
+    return {patch: old[: diff_start(old)] + diff + b"".join(kept), manifest: text.encode()}
 

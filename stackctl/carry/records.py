@@ -1,11 +1,9 @@
-"""The stack's own files: a plain series out of it, one entry out, another number, a record made anew from a branch."""
+"""The stack's own files: a plain series out of it, one entry out, or under another number."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,22 +11,21 @@ from pathlib import Path
 
 from stackctl.carry.by_half import carry_entries
 from stackctl.carry.carrying import series_plant
-from stackctl.carry.fork import Layer, borrowing, build_fork
+from stackctl.carry.fork import borrowing
 from stackctl.carry.series import diff_start, toml_value
-from stackctl.carry.worktree import replace_file
 from stackctl.model.errors import StackctlError
 from stackctl.model.stack import Entry, Stack
 from stackctl.plants.judging import judge_plant
 from stackctl.plants.view import View
 from stackctl.trees.git import FileEntry, Repository
 from stackctl.trees.release import release_of
+from stackctl.trees.replacing import Held, held, replace_file, rewrite
 from stackctl.trees.tree import GitTree
 
 _FROM = "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001"
 _SENDER = "From: stackctl <stackctl@localhost>\nDate: Thu, 1 Jan 1970 00:00:00 +0000"
 _MARKS = {"candidate": ".CANDIDATE", "superseded": ".SUPERSEDED", "retired": ".RETIRED", "blocked": ".DISABLED"}
 _OUTSIDE = ".OUTSIDE"  # every file that it edits is outside the base: `git am` could not apply it
-_ENTRY = re.compile(r"^Stack-Entry: (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -151,9 +148,8 @@ def remove(stack: Stack, number: int) -> list[str]:
         for plant in other.plants
         if "patch" in plant.options
     }
-    shutil.rmtree(entry.folder)
-    for name in sorted(mine - others):
-        (stack.root / "patches" / name).unlink(missing_ok=True)
+    gone = [*_files_of(stack, entry), *(f"patches/{name}" for name in mine - others)]
+    rewrite(stack.root, dict.fromkeys(gone))
     return [f"entries/{entry.name}", *(f"patches/{name}" for name in sorted(mine - others))]
 
 
@@ -170,21 +166,26 @@ def renumber(stack: Stack, numbers: Mapping[int, int]) -> list[str]:
         raise StackctlError(
             "the patches of a series would change their order, and stand on each other", str(stack.root)
         )
-    with tempfile.TemporaryDirectory(prefix=".renumber-", dir=stack.root) as folder:
-        made = []
-        for entry in stack.entries:
-            text = _renumbered((entry.folder / "entry.toml").read_bytes().decode(), entry, numbers)
-            name = f"{numbers.get(entry.number, entry.number):03d}-{entry.slug}"
-            if name == entry.name and text == (entry.folder / "entry.toml").read_bytes().decode():
-                continue
-            shutil.copytree(entry.folder, Path(folder) / name)
-            replace_file(Path(folder) / name / "entry.toml", text.encode())
-            made.append((entry, name))
-        for entry, _ in made:
-            os.rename(entry.folder, Path(folder) / f"old-{entry.name}")
-        for _, name in made:
-            os.rename(Path(folder) / name, stack.root / "entries" / name)
-    return [f"{entry.name} -> {name}" for entry, name in made if entry.name != name]
+    files: dict[str, Held | bytes | None] = {}
+    renamed = []
+    for entry in stack.entries:
+        name = f"{numbers.get(entry.number, entry.number):03d}-{entry.slug}"
+        moved = {path: f"entries/{name}/{path.split('/', 2)[2]}" for path in _files_of(stack, entry)}
+        if numbers.get(entry.number, entry.number) == entry.number:
+            moved = {}
+        renamed += [f"{entry.name} -> {name}"] if moved else []
+        files = {**dict.fromkeys(moved), **files, **{new: held(stack.root / old) for old, new in moved.items()}}
+        manifest = f"entries/{name if moved else entry.folder.name}/entry.toml"
+        text = _renumbered((entry.folder / "entry.toml").read_bytes().decode(), entry, numbers)
+        files[manifest] = text.encode()
+    rewrite(stack.root, files)
+    return renamed
+
+
+def _files_of(stack: Stack, entry: Entry) -> list[str]:
+    """The files of an entry's folder, by their paths from the stack's root."""
+    found = (path for path in sorted(entry.folder.rglob("*")) if path.is_symlink() or not path.is_dir())
+    return [path.relative_to(stack.root).as_posix() for path in found]
 
 
 def _renumbered(text: str, entry: Entry, numbers: Mapping[int, int]) -> str:
@@ -200,88 +201,6 @@ def _renumbered(text: str, entry: Entry, numbers: Mapping[int, int]) -> str:
             flags=re.MULTILINE,
         )
     return head + mark + tail
-
-
-def refresh(stack: Stack, repository: Repository, branch: str, number: int) -> list[str]:
-    """Record a series anew from a branch that `apply` wrote: each entry's commits become its patch, on the branch's base.
-
-    Commits without a `Stack-Entry` trailer are edits of entry `number`. Returns the names of the entries whose
-    record changed. Raises StackctlError if an edit does not apply where its entry stands in the series.
-    """
-    commits = _commits(repository, branch, number)
-    base = repository.parents(commits[0][0])[0] if commits else ""
-    entries = [
-        entry for entry in stack.entries if series_plant(entry) and any(owner == entry.number for _, owner in commits)
-    ]
-    if stack.entry(number) not in entries:
-        raise StackctlError(
-            f"branch {branch} has no commit of entry {number}, or it is not of a series", str(repository.path)
-        )
-    layers = [
-        Layer(index, f"{owner} ({commit[:12]})", diff_between(repository, repository.parents(commit)[0], commit))
-        for index, (owner, commit) in enumerate(
-            sorted(((owner, commit) for commit, owner in commits), key=lambda pair: pair[0]), 1
-        )
-    ]
-    fork = build_fork(repository, base, layers)
-    if fork.failed:
-        names = ", ".join(f"{layers[index - 1].name}: {reason}" for index, reason in fork.failed.items())
-        raise StackctlError(f"an edit does not apply where its entry stands: {names}", branch)
-    owners = sorted(owner for _, owner in commits)
-    return [name for entry in entries if (name := _record(stack, repository, entry, base, layers, owners))]
-
-
-def _commits(repository: Repository, branch: str, number: int) -> list[tuple[str, int]]:
-    """(commit, entry) of a branch since the upstream commit that it stands on, oldest first."""
-    found: list[tuple[str, int]] = []
-    loose: list[str] = []
-    for commit in repository.text("rev-list", "--first-parent", branch).split():
-        said = _ENTRY.search(repository.text("log", "-1", "--format=%B", commit))
-        if said:
-            found += [(each, number) for each in loose] + [(commit, int(said[1]))]
-            loose = []
-        else:
-            loose.append(commit)
-            if found:
-                break  # what stands below our commits is upstream
-    return found[::-1]
-
-
-def _record(
-    stack: Stack, repository: Repository, entry: Entry, base: str, layers: Sequence[Layer], owners: Sequence[int]
-) -> str:
-    """Write one entry's patch and base anew; its name if that changed anything."""
-    plant = series_plant(entry)
-    assert plant is not None
-    tree = repository.resolve(base, "tree")
-    with tempfile.TemporaryDirectory(prefix="stackctl-refresh-", ignore_cleanup_errors=True) as folder:
-        scratch = borrowing(repository, Path(folder))
-        trees = {"before": tree, "after": tree}
-        for when, chosen in (
-            ("before", lambda owner: owner < entry.number),
-            ("after", lambda owner: owner <= entry.number),
-        ):
-            scratch.run("read-tree", tree)
-            for layer, owner in zip(layers, owners, strict=True):
-                if chosen(owner):
-                    scratch.run("apply", "--cached", "--whitespace=nowarn", "-", stdin=layer.data)
-            trees[when] = scratch.text("write-tree")
-        data = diff_between(scratch, trees["before"], trees["after"])
-    path = stack.root / "patches" / plant.options["patch"]
-    old = path.read_bytes()
-    start = diff_start(old)
-    tags = repository.text("tag", "--points-at", base).split()
-    name = next(iter(sorted(tags)), base)
-    if old[start:] == data and plant.options["base"] == name:
-        return ""
-    replace_file(path, old[:start] + data)
-    manifest = entry.folder / "entry.toml"
-    text = re.sub(
-        r"^base\s*=[^\n]*$", lambda _: f"base = {toml_value(name)}", manifest.read_bytes().decode(), flags=re.MULTILINE
-    )
-    text = re.sub(r"^(leave_out|strip)\s*=[^\n]*\n", "", text, flags=re.MULTILINE)
-    replace_file(manifest, text.encode())
-    return entry.name
 
 
 def lay_out(folder: Path, name: str) -> list[str]:

@@ -13,8 +13,6 @@ import email.policy
 import json
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +21,7 @@ from typing import Any
 from stackctl.model.errors import StackctlError
 from stackctl.model.stack import Disposition, Stack
 from stackctl.trees.git import Repository
+from stackctl.trees.replacing import Held, rewrite
 
 _NAME = re.compile(r"(?P<stem>.+?)\.(?:patch|diff)(?P<mark>(?:\.[A-Z]+)?)\Z")
 _NUMBERED = re.compile(r"(\d+)[-_. ]+(.+)")
@@ -314,30 +313,12 @@ def write_entries(
             "import into another stack, or renumber this one first",
         )
     names = [f"{patch.number:03d}-{patch.slug}" for patch in patches]
-    made: list[Path] = []
-    with tempfile.TemporaryDirectory(prefix=".import-", dir=root) as scratch:
-        for name, patch in zip(names, patches, strict=True):
-            (Path(scratch) / name).mkdir()
-            text = manifest(patch, base, left_out.get(patch.number, ()))
-            (Path(scratch) / name / "entry.toml").write_bytes(text.encode("utf-8", "replace"))
-        try:
-            for name, patch in zip(names, patches, strict=True):
-                _place(root, Path(scratch) / name, name, patch, made)
-        except BaseException:
-            for path in made:
-                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-            raise
+    files: dict[str, Held | bytes | None] = {}
+    for name, patch in zip(names, patches, strict=True):
+        text = manifest(patch, base, left_out.get(patch.number, ()))
+        files |= {f"patches/{patch.name}": patch.data, f"entries/{name}/entry.toml": text.encode("utf-8", "replace")}
+    rewrite(root, files)
     return Imported(tuple(names), ())
-
-
-def _place(root: Path, folder: Path, name: str, patch: Patch, made: list[Path]) -> None:
-    for below in ("entries", "patches"):
-        (root / below).mkdir(exist_ok=True)
-    record, target = root / "patches" / patch.name, root / "entries" / name
-    made.append(record)
-    record.write_bytes(patch.data)
-    made.append(target)
-    os.rename(folder, target)
 
 
 def manifest(patch: Patch, base: str, left_out: Sequence[str] = ()) -> str:

@@ -21,6 +21,7 @@ from stackctl.carry.planting import Outcome
 from stackctl.model.errors import StackctlError
 from stackctl.model.stack import Stack
 from stackctl.trees.git import FileEntry, Repository
+from stackctl.trees.replacing import replace_file
 from stackctl.trees.tree import Tree
 
 _SCRATCH = "scratch-"
@@ -107,7 +108,7 @@ def move_branch(repository: Repository, branch: str, new: str, old: str | None, 
         worktree.refuse_changes(folder, branch, checkout=checkout)
         worktree.refuse_untracked(folder, branch, old, new)
         plan["folder"] = str(folder)
-    worktree.replace_file(_journal(repository), json.dumps(plan).encode())
+    replace_file(_journal(repository), json.dumps(plan).encode())
     repository.update_ref(ref, new, old)
     if folder:
         worktree.write_files(Repository(folder), old, new, sure=True)
@@ -168,7 +169,7 @@ def save_pending(repository: Repository, branch: str, pending: Mapping[str, obje
         path.unlink(missing_ok=True)
         return
     path.parent.mkdir(exist_ok=True)
-    worktree.replace_file(path, json.dumps(pending, indent=2).encode())
+    replace_file(path, json.dumps(pending, indent=2).encode())
 
 
 def load_pending(repository: Repository, branch: str) -> dict[str, object] | None:

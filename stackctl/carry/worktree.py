@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from stackctl.model.errors import StackctlError
 from stackctl.trees.git import FileEntry, Repository
+from stackctl.trees.replacing import replace_file, scratch_of
 
 Files = dict[str, FileEntry]
 
@@ -59,27 +59,6 @@ def write_files(worktree: Repository, old: str, new: str, *, sure: bool) -> None
         _write_index(worktree, b"".join(lines))
 
 
-def replace_file(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Write a file by renaming a finished one over it: a reader sees the old bytes or the new ones.
-
-    The other name is always the same, so that what a kill leaves is taken up by the next run.
-    """
-    scratch = _scratch(path)
-    scratch.unlink(missing_ok=True)
-    try:
-        with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(data)
-        os.chmod(scratch, mode)
-        os.replace(scratch, path)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
-        raise
-
-
-def _scratch(path: Path) -> Path:
-    return path.with_name(f".stackctl-{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:12]}.tmp")
-
-
 def _files(worktree: Repository, commit: str) -> Files:
     return {} if commit == worktree.nothing else worktree.files(commit)
 
@@ -112,7 +91,7 @@ def _is_ours(worktree: Repository, target: Path, before: FileEntry | None, after
 
 
 def _write(worktree: Repository, target: Path, entry: FileEntry | None) -> None:
-    _scratch(target).unlink(missing_ok=True)
+    scratch_of(target).unlink(missing_ok=True)
     if entry is None:
         target.unlink(missing_ok=True)
     elif entry.mode.startswith("100"):

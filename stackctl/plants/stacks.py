@@ -19,6 +19,7 @@ from typing import Any
 from stackctl.model.errors import StackctlError
 from stackctl.model.stack import Disposition, Entry, Plant, Stack
 from stackctl.trees.cache import cache_folder, code_stamp, replace_text
+from stackctl.trees.replacing import finish_rewrite
 
 STACK_FILE = "stack.toml"
 _TUPLES = ("upstream", "requires", "excludes", "watch")
@@ -34,7 +35,11 @@ def find_stack(start: Path) -> Path:
 
 
 def open_stack(root: Path) -> Stack:
-    """The stack below `root`, as `load_stack` gives it. Raises ManifestError with every problem there is."""
+    """The stack below `root`, as `load_stack` gives it. Raises ManifestError with every problem there is.
+
+    Where a run that rewrote several of its files was killed, that is finished first.
+    """
+    finish_rewrite(root)
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):  # a store that cannot be read is no error
         key = _key(root)
         kept = json.loads(_store(root).read_bytes())

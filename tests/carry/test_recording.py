@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 from stackctl.carry.accepting import accept_units
 from stackctl.carry.apply import apply
 from stackctl.carry.recording import LEDGER, changes, record
 from stackctl.model.verdict import Verdict
 from stackctl.plants.manifest import load_stack
+from stackctl.plants.stacks import open_stack
 from tests.carry.fork import BASE, PACKAGE, THEIRS, imported, upstream
+from tests.killing import killed_before
 from tests.support import commit_files, git
 
 SOFT = f"{PACKAGE}/soft.py"
@@ -87,3 +90,42 @@ def test_the_next_carry_says_what_changed(tmp_path):
     last, found = changes(stack, repository, "v0.5.3", run)
     assert last == "v0.5.2" and ("planted", "undecided") in {(each.was, each.now) for each in found}
     assert {each.path for each in found if each.now == "undecided"} == {SOFT}
+
+
+def snapshot(root):
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def killed_at_every_write(tmp_path, root, run):
+    """Each state that the stack is in when it is opened after a kill; the last run is not killed."""
+    found, step = [], 0
+    while True:
+        step += 1
+        folder = tmp_path / f"killed-{step}"
+        shutil.copytree(root, folder)
+        stack = load_stack(folder)
+        done = not killed_before(step, lambda stack=stack: run(stack))
+        again = open_stack(folder)
+        found.append(snapshot(folder))
+        assert len({plant.options["base"] for entry in again.entries for plant in entry.plants}) == 1
+        if done:
+            return found
+
+
+def test_a_kill_at_any_write_leaves_the_records_on_one_base(tmp_path):
+    repository = upstream(tmp_path / "up")
+    stack = imported(tmp_path / "stack", repository)
+    run = apply(stack, repository, "v0.5.2", branch="next")
+    found = killed_at_every_write(tmp_path, stack.root, lambda stack: record(stack, repository, "v0.5.2", run))
+    assert len(found) > 20 and all(each in (snapshot(stack.root), found[-1]) for each in found)
+    assert found[-1] != snapshot(stack.root) in found and b'base = "v0.5.2"' in found[-1]["entries/001-add-our-name/entry.toml"]
+
+
+def test_a_kill_at_any_write_leaves_all_of_a_decision_or_nothing(tmp_path):
+    removed = {**THEIRS, SOFT: "def other(x):\n    return x + 0\n", f"{PACKAGE}/run.py": "def first(x):\n    return x\n"}
+    repository = upstream(tmp_path / "up", removed)
+    stack = imported(tmp_path / "stack", repository)
+    found = killed_at_every_write(tmp_path, stack.root, lambda stack: accept_units(stack, repository, "v0.5.2", [], ["1", "2"]))
+    assert all(each in (snapshot(stack.root), found[-1]) for each in found)
+    changed = [name for name, data in found[-1].items() if data != snapshot(stack.root)[name]]
+    assert changed == ["entries/001-add-our-name/entry.toml", "entries/002-cap-in-doubles/entry.toml"]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from stackctl.carry.apply import apply
-from stackctl.carry.records import difference, export, lay_out, refresh, remove, renumber, write_series
+from stackctl.carry.records import difference, export, lay_out, remove, renumber, write_series
 from stackctl.model.errors import StackctlError
 from stackctl.plants.manifest import load_stack
-from tests.carry.fork import BASE, PACKAGE, imported, upstream
-from tests.support import commit_files, git
+from stackctl.plants.stacks import open_stack
+from tests.carry.fork import imported, upstream
+from tests.killing import killed_before
+from tests.support import git
 
 
 def test_an_exported_series_applies_with_git_am(tmp_path):
@@ -84,28 +88,38 @@ def test_renumber_keeps_order_and_names(tmp_path):
         renumber(load_stack(stack.root), {10: 40})
 
 
-def test_refresh_records_an_edit_on_the_branch(tmp_path):
-    repository = upstream(tmp_path / "up")
-    stack = imported(tmp_path / "stack", repository)
-    apply(stack, repository, "v0.5.2", branch="next")
-    git(repository.path, "checkout", "-q", "next")
-    soft = f"{PACKAGE}/soft.py"
-    commit_files(
-        repository.path,
-        {soft: BASE[soft].replace("math.tanh(x)", "math.tanh(float(x))").replace("y * 2", "y * 3")},
-        "edit",
-    )
-    git(repository.path, "checkout", "-q", "main")
-    assert "002-cap-in-doubles" in refresh(stack, repository, "next", 2)
-    again = load_stack(stack.root)
-    assert {entry.plants[0].options["base"] for entry in again.entries} == {"v0.5.2"}
-    apply(again, repository, "v0.5.2", branch="fresh")
-    assert git(repository.path, "rev-parse", "fresh^{tree}") == git(repository.path, "rev-parse", "next^{tree}")
-    assert refresh(again, repository, "fresh", 2) == []
-
-
 def test_init_overwrites_nothing(tmp_path):
     assert lay_out(tmp_path, "fork") == ["stack.toml", "entries/.gitkeep", "patches/.gitkeep", "checks/.gitkeep"]
     assert load_stack(tmp_path).name == "fork"
     with pytest.raises(StackctlError, match="already"):
         lay_out(tmp_path, "fork")
+
+
+@pytest.mark.parametrize("change", [lambda stack: renumber(stack, {1: 10, 2: 20, 3: 30}), lambda stack: remove(stack, 3)])
+def test_a_kill_at_any_write_leaves_a_stack_that_loads(tmp_path, change):
+    stack = imported(tmp_path / "stack", upstream(tmp_path / "up"))
+    seen, step, done = set(), 0, False
+    while not done:
+        step += 1
+        shutil.copytree(stack.root, tmp_path / f"killed-{step}")
+        mine = load_stack(tmp_path / f"killed-{step}")
+        done = not killed_before(step, lambda mine=mine: change(mine))
+        seen.add(tuple(entry.number for entry in open_stack(mine.root).entries))
+    assert step > 5 and seen in ({(1, 2, 3), (10, 20, 30)}, {(1, 2, 3), (1, 2)})
+
+
+def test_a_kill_at_any_write_of_an_import_leaves_all_entries_or_none(tmp_path):
+    from stackctl.carry.series import read_range, write_entries
+
+    repository = upstream(tmp_path / "up")
+    patches = read_range(repository, "v0.5.1..fork")
+    seen, step, done = set(), 0, False
+    while not done:
+        step += 1
+        root = tmp_path / f"killed-{step}"
+        root.mkdir()
+        lay_out(root, "fork")
+        stack = load_stack(root)
+        done = not killed_before(step, lambda root=root, stack=stack: write_entries(root, stack, patches, "v0.5.1", {}))
+        seen.add(len(open_stack(root).entries))
+    assert step > 10 and seen == {0, 3}

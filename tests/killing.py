@@ -1,0 +1,41 @@
+"""End a run by SIGKILL before its n-th call of what changes something on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+
+STEPS = ("open", "chmod", "replace", "symlink", "unlink", "mkdir", "rmdir")  # of module os
+
+
+def killed_before(step: int, run: Callable[[], object]) -> bool:
+    """Run in a child and kill it before its n-th step. True if it was killed; a run that fails is an error."""
+    child = os.fork()
+    if not child:
+        code = 1
+        with contextlib.suppress(BaseException):
+            _die_before(step)
+            run()
+            code = 0
+        os._exit(code)
+    _, code = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(code) or os.WEXITSTATUS(code) == 0
+    return os.WIFSIGNALED(code)
+
+
+def _die_before(step: int) -> None:
+    left = [step]
+
+    def counted(function: Callable[..., object]) -> Callable[..., object]:
+        def call(*arguments: object, **keywords: object) -> object:
+            left[0] -= 1
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*arguments, **keywords)
+
+        return call
+
+    for name in STEPS:
+        setattr(os, name, counted(getattr(os, name)))
