@@ -25,6 +25,12 @@ from stackctl.trees.replacing import Held, rewrite
 
 _NAME = re.compile(r"(?P<stem>.+?)\.(?:patch|diff)(?P<mark>(?:\.[A-Z]+)?)\Z")
 _NUMBERED = re.compile(r"(\d+)[-_. ]+(.+)")
+# An entry's number as people write it, after tags such as [PATCH 1/3]: "[041] x", "#041 x", "041: x", "entry 41: x".
+_SAID = re.compile(
+    r"(?:\[(?!\d+\])[^\]]*\]\s*)*"
+    r"(?:\[(?:entry\s*)?#?(\d{1,4})\]|#(\d{1,4})\b|(\d{1,4})\s*:(?=\s)|entry[\s_-]*#?(\d{1,4})\b)[-_\s:.]*(?=\S)(.+)",
+    re.IGNORECASE,
+)
 _DIFF = re.compile(rb"^(?:diff --git |diff -|Index: |--- [^\n]*\n\+\+\+ )", re.MULTILINE)
 _TAGS = re.compile(r"\s*\[[^\]]*\]\s*")
 _SHA = re.compile(r"\b[0-9a-f]{7,40}\b")
@@ -95,7 +101,9 @@ def read_folder(folder: Path) -> tuple[list[Patch], list[str]]:
             patches.append(_read(folder, path.name))
         elif found:
             left_out.append(f"{path.name}: suffix {found['mark']} is not known")
-    numbered = [patch for patch in patches if _NUMBERED.match(_stem(patch))]
+    numbered = [patch for patch in patches if _named(patch)]
+    if numbered and not any(_NUMBERED.match(_stem(patch)) for patch in numbered):
+        patches.sort(key=lambda patch: (_named(patch) or (0,))[0])  # "entry 100" comes after "entry 41"
     if numbered and len(numbered) < len(patches):  # a shell's [0-9]*.patch is what such a fork applies
         left_out += [f"{patch.name}: has no number, and the series has" for patch in patches if patch not in numbered]
         patches = numbered
@@ -131,15 +139,47 @@ def _stem(patch: Patch) -> str:
     return found["stem"] if found else patch.name
 
 
+def _named(patch: Patch) -> tuple[int, str] | None:
+    """The number in a patch's file name, and the rest of it."""
+    found = _NUMBERED.match(_stem(patch))
+    return (int(found[1]), found[2]) if found else said_number(_stem(patch))
+
+
+def said_number(text: str) -> tuple[int, str] | None:
+    """The number that a subject or a name gives its entry, "[041] x" or "entry 41: x", and what it says beside it."""
+    found = _SAID.match(text.strip())
+    number = next((int(word) for word in found.groups()[:4] if word), 0) if found else 0
+    return (number, found[5].strip()) if found and number else None
+
+
 def _numbered(patches: Sequence[Patch]) -> list[Patch]:
-    """The patches with number and slug: the names' own numbers if they are in order and differ, else counted."""
-    found = [_NUMBERED.match(_stem(patch)) for patch in patches]
-    numbers = [int(match[1]) for match in found if match]
-    own = len(numbers) == len(patches) and numbers == sorted(set(numbers))
-    return [
-        replace(patch, number=numbers[index] if own else index + 1, slug=_slug(match[2] if match else _stem(patch)))
-        for index, (patch, match) in enumerate(zip(patches, found, strict=True))
-    ]
+    """The patches with number and slug: as their names say, else as their subjects say, else counted.
+
+    Numbers count as said if all patches have one, in order. `git format-patch` counts from 1 in the names: where
+    they do no more than that and every subject has a number, it is the subject's.
+    """
+    named, said = [_named(patch) for patch in patches], [_in_subject(patch) for patch in patches]
+    counted = [(number, found[1] if found else _stem(patch)) for number, (patch, found) in enumerate(zip(patches, named, strict=True), 1)]
+    chosen = next((rows for rows in (named, said) if (kept := _in_order(rows)) and kept != counted), None)
+    rows = _in_order(chosen or ()) or counted
+    return [replace(patch, number=number, slug=_slug(slug)) for patch, (number, slug) in zip(patches, rows, strict=True)]
+
+
+def _in_order(rows: Sequence[tuple[int, str] | None]) -> list[tuple[int, str]]:
+    """The rows if all of them are numbered, ascending; else none."""
+    known = [row for row in rows if row]
+    numbers = [number for number, _ in known]
+    return known if len(known) == len(rows) and numbers == sorted(set(numbers)) else []
+
+
+def _in_subject(patch: Patch) -> tuple[int, str] | None:
+    return said_number(_fields(patch.header)[0].get("subject", ""))
+
+
+def renumbered(patches: Sequence[Patch]) -> list[str]:
+    """What to say of patches that are entries of another number than their subject, or else their name, says."""
+    found = [(patch, _in_subject(patch) or _named(patch)) for patch in patches]
+    return [f"{patch.name} says {said[0]} and is entry {patch.number}" for patch, said in found if said and said[0] != patch.number]
 
 
 def _slug(text: str) -> str:
@@ -154,22 +194,22 @@ def read_range(repository: Repository, commits: str) -> list[Patch]:
     ids = repository.text("rev-list", "--reverse", "--topo-order", commits, "--").split()
     if not ids:
         raise StackctlError(f"no commits in {commits}", str(repository.path))
-    patches = []
-    for number, commit in enumerate(ids, 1):
+    datas, subjects = [], []
+    for commit in ids:
         if len(repository.parents(commit)) != 1:
             raise StackctlError(
                 f"{commit[:12]} is a merge or a root",
                 commits,
                 "import a straight line of commits: git rebase, git format-patch",
             )
-        data = repository.run(
+        subjects.append(repository.text("log", "-1", "--format=%s", commit))
+        datas.append(repository.run(
             "format-patch", "-1", "--stdout", "--no-signature", "--full-index", "--binary", "--no-renames", "--no-ext-diff",
             "--no-textconv", "--zero-commit", "-p", "--no-stat", commit,
-        )  # fmt: skip
-        subject = repository.text("log", "-1", "--format=%s", commit)
-        slug = _slug(subject)
-        patches.append(Patch(f"{number:04d}-{slug}.patch", data, number, slug))
-    return patches
+        ))  # fmt: skip
+    rows = _in_order([said_number(subject) for subject in subjects]) or list(enumerate(subjects, 1))
+    slugs = [(number, _slug(text)) for number, text in rows]
+    return [Patch(f"{n:04d}-{slug}.patch", data, n, slug) for (n, slug), data in zip(slugs, datas, strict=True)]
 
 
 def diff_start(data: bytes) -> int:
@@ -226,7 +266,10 @@ def _fields(header: str) -> tuple[dict[str, str], str]:
 
 
 def _title(patch: Patch, fields: Mapping[str, str]) -> str:
-    said = _TAGS.sub(" ", fields.get("subject", "") or fields.get("description", "")).strip()
+    subject = fields.get("subject", "")
+    found = said_number(subject)
+    subject = found[1] if found and found[0] == patch.number else subject
+    said = _TAGS.sub(" ", subject or fields.get("description", "")).strip()
     plain = "".join(char for char in said if char.isprintable())
     return plain[:200].strip() or re.sub(r"[-_]+", " ", patch.slug).strip().capitalize()
 

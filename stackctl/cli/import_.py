@@ -23,7 +23,7 @@ def command(settings: Settings, source: str, base: str, repo: Path | None) -> in
     """Make every patch of a folder, or every commit of a range, an entry of the stack.
 
     The patch is kept byte for byte in patches/. Number, slug, title and disposition are proposed from its
-    name and its text; edit entry.toml where they are wrong. Nothing is written unless all of it applies.
+    name and its text (012-x.patch, "[012] x", "#012 x", "012: x", "entry 12: x"); edit entry.toml where they are wrong. Nothing is written unless all of it applies.
     """
     from stackctl.carry import series
 
@@ -37,6 +37,8 @@ def command(settings: Settings, source: str, base: str, repo: Path | None) -> in
     load_stack(stack.root)  # what was written is read back: a manifest that does not load is our bug
     for line in left_out:
         settings.say(f"left out {line}")
+    for line in series.renumbered(patches):
+        settings.say(line)
     for number, paths in outside.items():
         settings.say(f"entry {number}: {', '.join(paths)} left out: {base} has no such file")
     for patch in patches:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stackctl.carry.series import Patch, manifest, propose, read_folder, read_range
+from stackctl.carry.series import Patch, manifest, propose, read_folder, read_range, renumbered, said_number
 from stackctl.model.errors import StackctlError
 from tests.support import commit_files, git, repository_of, write_files
 
@@ -28,6 +28,38 @@ def test_numbers_and_slugs_are_the_names_own(tmp_path):
 def test_without_numbers_they_are_counted(tmp_path):
     write_files(tmp_path, {"b.patch": DIFF, "a.patch": DIFF})
     assert [(p.number, p.slug) for p in read_folder(tmp_path)[0]] == [(1, "a"), (2, "b")]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[041] Cap x", (41, "Cap x")), ("[PATCH 2/3] [041] Cap x", (41, "Cap x")), ("[PATCH v2][SGL] [41]: Cap", (41, "Cap")),
+        ("#041 Cap", (41, "Cap")), ("041: Cap", (41, "Cap")), ("Entry 41: Cap", (41, "Cap")), ("entry-041-cap", (41, "cap")),
+        ("[entry 41] Cap", (41, "Cap")), ("[PATCH 1/3] Cap", None), ("3.11 support", None), ("2 fixes", None), ("041:", None),
+        ("Cap (#39716)", None), ("#39716 Cap", None), ("entry points", None), ("[Bugfix] Cap", None), ("entry 41", None), ("0: x", None),
+    ],
+)  # fmt: skip
+def test_a_number_is_understood_as_people_write_it(text, said):
+    assert said_number(text) == said
+
+
+def test_numbers_in_file_names_of_any_form(tmp_path):
+    write_files(tmp_path, {"[100] last.patch": DIFF, "entry 41 cap.patch": DIFF, "#099 middle.patch": DIFF})
+    assert [(p.number, p.slug) for p in read_folder(tmp_path)[0]] == [(41, "cap"), (99, "middle"), (100, "last")]
+
+
+def test_a_mails_subject_has_the_number_where_git_counted_the_names(tmp_path):
+    write_files(tmp_path, {f"000{n}-{s}-x.patch": f"Subject: [PATCH {n}/2] [{s}] Do x\n\n{DIFF}" for n, s in ((1, "041"), (2, "207"))})
+    patches, _ = read_folder(tmp_path)
+    assert [(p.number, p.slug, propose(p).title) for p in patches] == [(41, "do-x", "Do x"), (207, "do-x", "Do x")]
+    assert renumbered(patches) == []
+
+
+def test_a_number_that_cannot_be_kept_is_told(tmp_path):
+    write_files(tmp_path, {f"000{n}-x.patch": f"Subject: [PATCH {n}/2] [041] Do x\n\n{DIFF}" for n in (1, 2)})
+    patches, _ = read_folder(tmp_path)
+    assert [p.number for p in patches] == [1, 2]
+    assert renumbered(patches) == [f"000{n}-x.patch says 41 and is entry {n}" for n in (1, 2)]
 
 
 def test_a_series_file_gives_the_order_and_the_level(tmp_path):
@@ -88,6 +120,19 @@ def test_a_range_gives_a_patch_a_commit(tmp_path):
     patches = read_range(repository, "HEAD~2..HEAD")
     assert [(p.name, p.number) for p in patches] == [("0001-make-it-two.patch", 1), ("0002-new-file.patch", 2)]
     assert read_range(repository, "HEAD~2..HEAD") == patches
+
+
+def test_a_range_takes_the_numbers_of_its_subjects(tmp_path):
+    repository = repository_of(tmp_path / "r", {"a.txt": "1\n"})
+    for text in ("[041] Second", "entry 207: Third"):
+        commit_files(tmp_path / "r", {"a.txt": text}, text)
+    found = read_range(repository, "HEAD~2..HEAD")
+    assert [(p.number, p.name, propose(p).title) for p in found] == [
+        (41, "0041-second.patch", "Second"), (207, "0207-third.patch", "Third"),
+    ]  # fmt: skip
+    commit_files(tmp_path / "r", {"a.txt": "x"}, "Without")
+    found = read_range(repository, "HEAD~3..HEAD")
+    assert [p.number for p in found] == [1, 2, 3] and len(renumbered(found)) == 2
 
 
 def test_a_merge_in_a_range_is_refused(tmp_path):

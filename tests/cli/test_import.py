@@ -71,3 +71,14 @@ def test_what_waits_for_a_person_is_red_until_it_is_accepted(tmp_path, run):
         "unit 1:"
     )
     run("apply", "--onto", "v0.5.2", "--repo", repository.path, "--continue", "--accept", "1")
+
+
+def test_a_series_with_numbers_in_brackets_is_imported_and_applied(tmp_path, run):
+    repository = upstream(tmp_path / "up")
+    run("init", "--name", "fork")
+    for number, commit in ((41, "fork~2"), (207, "fork~1")):
+        write_files(tmp_path / "series", {f"[{number:03d}] ours.patch": git(repository.path, "format-patch", "-1", "--stdout", commit) + "\n"})
+    assert [line.split()[0] for line in run("import", tmp_path / "series", "--base", "v0.5.1", "--repo", repository.path).splitlines()] == ["41", "207"]
+    run("apply", "--onto", "v0.5.1", "--branch", "same", "--repo", repository.path)
+    assert git(repository.path, "rev-parse", "same^{tree}") == git(repository.path, "rev-parse", "fork~1^{tree}")
+    run("verify", "--at", "same", "--repo", repository.path)
