@@ -63,3 +63,31 @@ def test_no_merge_is_a_clear_error(merged: Path) -> None:
     done = stackctl(merged, "replant", "--repo", ".", "--at", "fork", "--merge", "fork~1")
     assert done.returncode == 2
     assert "has 1 parents, not two" in done.stderr
+
+
+LIMIT = "def limit(x):\n    low = first(x)\n    high = last(x)\n    return low, high\n\n\ndef first(x):\n    return x\n\n\ndef last(x):\n    return x\n"
+
+
+@pytest.mark.parametrize("between", ["", "    print(cap)\n"], ids=["unread between", "read between"])
+def test_ours_is_not_put_back_below_upstreams_assignment_of_the_same_name(tmp_path: Path, between: str) -> None:
+    """Each was there as often as it should be, replant was clean, and the last one won."""
+    folder = tmp_path / "repo"
+    theirs = LIMIT.replace("    high = last(x)\n", f"    cap = low + 2\n{between}    high = last(x)\n")
+    ours = LIMIT.replace("    return low, high\n", "    cap = high + 1\n    return low, high, cap\n")
+    merged = theirs.replace("return low, high\n", "return low, high, cap\n")
+    repository_of(folder, {"limit.py": LIMIT})
+    git(folder, "branch", "upstream")
+    commit_files(folder, {"limit.py": ours, "more.py": "A = 1\n"}, "cap it")
+    git(folder, "checkout", "--quiet", "upstream")
+    commit_files(folder, {"limit.py": theirs}, "cap it too")
+    git(folder, "checkout", "--quiet", "main")
+    git(folder, "merge", "--quiet", "-X", "theirs", "--no-commit", "upstream")
+    (folder / "limit.py").write_text(merged)
+    (folder / "more.py").unlink()
+    git(folder, "commit", "--quiet", "--all", "--message", "merge")
+    git(folder, "branch", "fork")
+    done = stackctl(folder, "replant", "--repo", ".", "--at", "fork", "--merge", "fork")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "`cap` " in done.stdout and "not put back" in done.stdout, done.stdout
+    assert git(folder, "show", "fork:limit.py") + "\n" == merged
+    assert git(folder, "show", "fork:more.py") == "A = 1", "what harms nothing is put back"

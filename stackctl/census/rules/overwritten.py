@@ -13,7 +13,7 @@ from stackctl.model.verdict import Verdict
 
 _TARGET = re.compile(r"^((?:self\.)?[A-Za-z_]\w*)(?:: [^=]+)? = ")
 
-_Place = tuple[str, str, tuple[str, ...]]
+Place = tuple[str, str, tuple[str, ...]]
 
 
 def overwritten(context: Context) -> Iterator[Finding]:
@@ -22,10 +22,10 @@ def overwritten(context: Context) -> Iterator[Finding]:
         if context.sides.problem("merged", path) or path not in context.sides.ours or path not in context.sides.theirs:
             continue
         facts = context.sides.facts("merged", path)
-        twice = {place: found for place, found in _assignments(facts).items() if len(found) > 1}
+        twice = {place: found for place, found in assignments(facts).items() if len(found) > 1}
         if not twice:
             continue
-        sides = [_assignments(context.sides.facts(side, path)) for side in ("ours", "theirs")]
+        sides = [assignments(context.sides.facts(side, path)) for side in ("ours", "theirs")]
         for place, found in twice.items():
             if all(len(side.get(place, ())) < len(found) for side in sides) and _from_both(place, found, sides):
                 for first, second in zip(found, found[1:], strict=False):
@@ -33,22 +33,22 @@ def overwritten(context: Context) -> Iterator[Finding]:
                         yield _finding(path, place, first, second)
 
 
-def _assignments(facts: list[Fact]) -> dict[_Place, list[Fact]]:
+def assignments(facts: list[Fact]) -> dict[Place, list[Fact]]:
     """(host, target, branch) to the plain assignments of the target there."""
-    found: dict[_Place, list[Fact]] = defaultdict(list)
+    found: dict[Place, list[Fact]] = defaultdict(list)
     for fact in facts:
         if fact.kind == "statement" and fact.host and (target := _TARGET.match(fact.text)):
             found[fact.host, target[1], fact.under].append(fact)
     return found
 
 
-def _from_both(place: _Place, found: list[Fact], sides: list[dict[_Place, list[Fact]]]) -> bool:
+def _from_both(place: Place, found: list[Fact], sides: list[dict[Place, list[Fact]]]) -> bool:
     """Whether both sides brought one: each has an assignment there, and none has them all."""
     texts = {fact.text for fact in found}
     return all(side.get(place) and {fact.text for fact in side[place]} <= texts for side in sides)
 
 
-def _read_between(facts: list[Fact], place: _Place, first: Fact, second: Fact) -> bool:
+def _read_between(facts: list[Fact], place: Place, first: Fact, second: Fact) -> bool:
     host, target, _ = place
     name = re.compile(rf"(?<![\w.]){re.escape(target)}\b")
     if name.search(second.text.partition(" = ")[2]):
@@ -58,7 +58,7 @@ def _read_between(facts: list[Fact], place: _Place, first: Fact, second: Fact) -
     )
 
 
-def _finding(path: str, place: _Place, first: Fact, second: Fact) -> Finding:
+def _finding(path: str, place: Place, first: Fact, second: Fact) -> Finding:
     host, target, _ = place
     return Finding(
         Verdict.SHADOWED, f"`{target}` is assigned at line {first.line} and again at line {second.line}, unread between",
