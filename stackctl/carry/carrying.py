@@ -177,7 +177,7 @@ class Carrier:
     @cached_property
     def follower(self) -> Follower:
         """Finds what upstream moved to another file."""
-        return Follower(self.repository, self.base, self.theirs, self.kept)
+        return Follower(self.repository, self.base, self.theirs, self.kept, self.world)
 
     def _module(self, path: str) -> str:
         prefix = f"{self.stack.source}/"

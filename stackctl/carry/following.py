@@ -18,6 +18,7 @@ from stackctl.carry.kept import Kept
 from stackctl.carry.merge3 import CARRIED, PROPOSAL, Half
 from stackctl.carry.proposing import Similar
 from stackctl.carry.texts import DEFINITIONS, Text
+from stackctl.carry.world import World
 from stackctl.trees.git import Repository
 from stackctl.trees.source import Source, SourceError
 from stackctl.trees.tree import GitTree, read_all
@@ -36,6 +37,7 @@ class Follower:
     base: GitTree
     theirs: GitTree
     kept: Kept
+    world: World
     _parsed: dict[str, Text | None] = field(default_factory=dict)
     _bases: dict[str, Text | None] = field(default_factory=dict)
     _places: dict[tuple[object, ...], tuple[str, str] | None] = field(default_factory=dict)
@@ -82,7 +84,7 @@ class Follower:
         except SourceError:
             return None
         hosts = {host: name} if host else {}
-        made = self.kept.follow(base.text, ours.text, source.text, hosts, [(half.rows, half.base_rows) for half in halves])
+        made = self.kept.follow(base.text, ours.text, source.text, hosts, [(half.rows, half.base_rows) for half in halves], self.world)
         if made is None:
             return None
         files[target] = State(now.mode, source.encode(made.text))

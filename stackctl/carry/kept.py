@@ -62,8 +62,9 @@ class Kept:
         return made
 
     def follow(
-        self, base: str, ours: str, target: str, hosts: dict[str, str], rows: Sequence[tuple[tuple[int, int], tuple[int, int]]]
-    ) -> Composed | None:
+        self, base: str, ours: str, target: str, hosts: dict[str, str], rows: Sequence[tuple[tuple[int, int], tuple[int, int]]],
+        world: World,
+    ) -> Composed | None:  # fmt: skip
         """`follow`, or what it said before; None where it refuses."""
         key = _key(["follow", base, ours, target, repr(sorted(hosts.items())), repr(list(rows))])
         if key in self._rows:
@@ -71,7 +72,7 @@ class Kept:
                 row = self._rows[key]
                 return Composed(row[0], tuple(_half(each) for each in row[1])) if row else None
         try:
-            made = Composed(*follow(base, ours, target, hosts, rows))
+            made = Composed(*follow(base, ours, target, hosts, rows, world))
         except (Refused, SourceError):
             made = None
         self._rows[key] = [made.text, [asdict(half) for half in made.halves]] if made else []

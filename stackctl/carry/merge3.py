@@ -191,13 +191,16 @@ class _Composer:
         self.result: Text = theirs
         self.out: dict[tuple[int, int], str] = {}  # rows of ours that are left out, and why
         self.out_base: dict[tuple[int, int], str] = {}  # hunks of ours without lines of their own, by the base's rows
+        self.brought: dict[str, str] = {}  # imports that upstream took out and that our lines need, and how they are known
+        self.bringing: dict[_Piece, list[str]] = {}  # the pieces that need them
 
     def run(self) -> Composed:
         """Compose, and again without what hangs on what was left out, until nothing more does."""
         pieces, text = self._round()
         for _ in range(_ROUNDS):
+            known = len(self.brought)
             found = self._dependents(pieces, text)
-            if not found:
+            if not found and len(self.brought) == known:
                 break
             for piece, why in found:
                 self._leave(piece, why)
@@ -205,7 +208,12 @@ class _Composer:
         else:
             self._leave_all(pieces)
             pieces, text = self._round()
-        return Composed(text, tuple(self._halves([*pieces, *self._unread(pieces, text), *self._odd(pieces)])))
+        needed = {line for piece in pieces if piece.state is CARRIED for line in self.bringing.get(piece, ())}
+        if needed != self.brought.keys():  # what needed it was left out after all
+            self.brought = {line: how for line, how in self.brought.items() if line in needed}
+            pieces, text = self._round()
+        more = [*self._unread(pieces, text), *self._odd(pieces)]
+        return Composed(text, tuple(self._halves([*map(self._with_import, pieces), *more])))
 
     def _odd(self, pieces: Sequence[_Piece]) -> Iterator[_Piece]:
         """What is carried faithfully and may yet be wrong: a branch whose siblings upstream changed, an operand that went along."""
@@ -324,6 +332,7 @@ class _Composer:
         made, text = self._place(before, after)
         text, noted = self._comments([h for h in mute if self._says(h)], text)
         pieces += noted
+        text = self._importing(text)
         whole = {row for piece in made for row in range(*piece.rows)}
         pieces += made
         pieces += [
@@ -680,16 +689,12 @@ class _Composer:
                 continue
             had_before = {name for name, _ in _read_on(self.base, *piece.base_rows)}
             for name, host in _read_on(self.ours, *piece.rows):
-                if (
-                    name in had_before
-                    or name.startswith(("self.", "="))
-                    or name in known
-                    or name in BUILTINS
-                    or name not in had
-                ):
+                if name.startswith(("self.", "=")) or name in known or name in BUILTINS or name not in had:
                     continue
                 node = result.hosts.get(self.hosts.get(host, host))
-                if node is None or name not in _visible(result, self.hosts.get(host, host)):
+                if node is not None and name in _visible(result, self.hosts.get(host, host)):
+                    continue
+                if not self._bring(name, piece) and name not in had_before:
                     found.append((piece, f"it reads {name}, which upstream's module no longer has"))
                     break
         return found
@@ -716,6 +721,38 @@ class _Composer:
                         if self.world.lacks(line):
                             return f"the new release has no {line.removeprefix('from ').replace(' import ', '.')}"
         return ""
+
+    # Imports that upstream took out, and that our lines need.
+
+    def _importing(self, text: str) -> str:
+        """The text with the imports that our lines need, below those that stand at the module's head."""
+        for line in self.brought:
+            placer = Placer(self.base, self.ours, text, {}, self.hosts)
+            text = placer.add_import(line, head_of(placer.target))
+            self.result = Text(text)
+        return text
+
+    def _bring(self, name: str, piece: _Piece) -> bool:
+        """Bring the import of a name along, where the new release provably has it; or, for a bolder text, at all."""
+        line = import_of(name, self.ours, self.base)
+        how = self.world.still_has(line := self.world.rewritten(line)) if line else ""
+        if not how and self._pair(piece) in self.ventured and line and not self.world.lacks(line):
+            how = f"{AGREED}whether it can still be imported is not known"
+        if not how:
+            return False
+        self.brought[line] = how
+        lines = self.bringing.setdefault(piece, [])
+        lines += [line] if line not in lines else []
+        return True
+
+    def _with_import(self, piece: _Piece) -> _Piece:
+        """A piece that says which import it brings along."""
+        lines = [line for line in self.bringing.get(piece, ()) if line in self.brought]
+        if not lines or piece.state is not CARRIED:
+            return piece
+        words = [f"`{line}`, which upstream took out of this file, comes along: {self.brought[line].removeprefix(AGREED)}" for line in lines]
+        agreed = AGREED if any(self.brought[line].startswith(AGREED) for line in lines) and not piece.how.startswith(AGREED) else ""
+        return replace(piece, how=agreed + "; ".join([piece.how, *words]), exact=False)
 
     # Rows of the ledger.
 
@@ -919,9 +956,27 @@ def _visible(text: Text, host: str) -> set[str]:
     return names
 
 
+def import_of(name: str, *texts: Text) -> str:
+    """The import line at the top level of the first text that binds a name by one; "" if none does."""
+    for text in texts:
+        for node in text.tree.body:
+            for line in import_lines(node) if isinstance(node, IMPORTS) else ():
+                if line.split()[-1].split(".")[0] == name and not line.startswith("from ."):
+                    return line
+    return ""
+
+
+def head_of(text: Text) -> list[ast.stmt]:
+    """The statements of a module above its first definition; all of them if there are none."""
+    body = text.tree.body
+    first = next((index for index, node in enumerate(body) if isinstance(node, DEFINITIONS)), len(body))
+    return body[:first] or body
+
+
 def follow(
-    base: str, ours: str, target: str, hosts: dict[str, str], rows: Sequence[tuple[tuple[int, int], tuple[int, int]]]
-) -> tuple[str, tuple[Half, ...]]:
+    base: str, ours: str, target: str, hosts: dict[str, str], rows: Sequence[tuple[tuple[int, int], tuple[int, int]]],
+    world: World | None = None,
+) -> tuple[str, tuple[Half, ...]]:  # fmt: skip
     """Our edits of one moved definition (or module-level value) made where it stands now, all or none.
 
     `hosts` maps its old name to the new one; `rows` are the (ours, base) rows of the halves to make.
@@ -945,11 +1000,21 @@ def follow(
         new = {name for name, _ in _read_on(mine, *edit.rows)} - {name for name, _ in _read_on(old, *base_rows)}
         bound = {name for name, *_ in _bound_on(mine, *edit.rows)}
         local = {n for host in hosts.values() for n in _visible(placer.target, host)}
-        if missing := sorted(name for name in new - known - bound - local if not name.startswith(("self.", "="))):
-            raise Refused(f"its new module has no {', '.join(missing)}")
+        missing = sorted(name for name in new - known - bound - local if not name.startswith(("self.", "=")))
+        for line in _provable(missing, (mine, old), world or World()):
+            placer.target = Text(placer.add_import(line, head_of(placer.target)))
+            made[-1] = replace(made[-1], how=f"{made[-1].how}; `{line}` comes along")
     if len(made) < len(set(rows)):
         raise Refused("only a part of it could be followed")
     return placer.target.text, tuple(made)
+
+
+def _provable(names: Sequence[str], texts: Sequence[Text], world: World) -> list[str]:
+    """The import lines that bind some names, each known to work. Raises Refused if one is not."""
+    lines = {name: world.rewritten(import_of(name, *texts)) for name in names}
+    if unknown := [name for name, line in lines.items() if not world.still_has(line)]:
+        raise Refused(f"its new module has no {', '.join(unknown)}")
+    return list(lines.values())
 
 
 def _is_part(piece: _Piece, edit: Edit) -> bool:

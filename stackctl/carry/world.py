@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+
+_IMPORT = re.compile(r"(?:from (\S+) )?import (\S+)(?: as \S+)?$")
 
 
 @dataclass
@@ -31,6 +35,24 @@ class World:
             return False
         return not _offers(self.read, module, name) and (self.had is None or _offers(self.had, module, name))
 
+    def still_has(self, line: str) -> str:
+        """How it is known that an import line works in the result; "" if it is not known.
+
+        The name must be bound at the top level of the module, which is more than that it occurs in it.
+        """
+        found = _IMPORT.match(line)
+        if found is None or self.read is None:
+            return ""
+        module, name = found[1] or found[2], found[2] if found[1] else ""
+        if module.split(".")[0] in sys.stdlib_module_names:
+            return f"{module} is Python's own"
+        if module.split(".")[0] not in self.packages or (data := self.read(module)) is None:
+            return ""
+        if not name or self.read(f"{module}.{name}") is not None:
+            return f"the new release has the module {module if not name else f'{module}.{name}'}"
+        row = _bound_at(data, name)
+        return f"{module} still has {name}, at line {row}" if row else ""
+
     def rewritten(self, text: str, rows: Iterable[int] | None = None) -> str:
         """The text with imports of moved modules changed, on some lines or on all."""
         if not self.moved:
@@ -49,6 +71,28 @@ class World:
         if found[1].strip() == "import" and " as " not in found[3]:
             return line  # its uses are spelt with the old name
         return f"{found[1]}{self.moved[found[2]]}{found[3]}"
+
+
+def _bound_at(data: bytes, name: str) -> int:
+    """The line of a module at whose top level, branches included, a name is bound; 0 if it is not."""
+    try:
+        todo: list[ast.AST] = list(ast.parse(data).body)
+    except (SyntaxError, ValueError, RecursionError):
+        return 0
+    while todo:
+        node = todo.pop(0)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            if node.name == name:
+                return node.lineno
+        elif isinstance(node, ast.alias):
+            if (node.asname or node.name).split(".")[0] == name:
+                return node.lineno
+        elif isinstance(node, ast.Name):
+            if node.id == name and isinstance(node.ctx, ast.Store):
+                return node.lineno
+        else:
+            todo = [*ast.iter_child_nodes(node), *todo]
+    return 0
 
 
 def _offers(read: Callable[[str], bytes | None], module: str, name: str) -> bool:

@@ -279,6 +279,53 @@ def test_c3_a_name_that_upstreams_module_lost_takes_its_reader_along():
     assert made.text == theirs and "size" in made.halves[0].evidence
 
 
+PARALLEL = "from p.size import size, other\n\n\ndef f():\n    a = 1\n    b = 2\n    return size()\n"
+PARALLEL_OURS = PARALLEL.replace("    a = 1\n", "    a = 1 + size()\n")
+PARALLEL_THEIRS = PARALLEL.replace("size, other", "other").replace("return size()", "return 0")
+
+
+def modules(*, now: str, moved: dict[str, str] | None = None) -> World:
+    there = {"p.size": now.encode()} if moved is None else {new: now.encode() for new in moved.values()}
+    had = {"p.size": b"def size(): ...\ndef other(): ...\n"}
+    return World(moved or {}, there.get, had.get, frozenset({"p"}))
+
+
+def test_an_import_that_upstream_took_out_comes_along_where_its_module_still_has_the_name():
+    made = compose(PARALLEL, PARALLEL_OURS, PARALLEL_THEIRS, modules(now="def other(): ...\n\ndef size(): ...\n"))
+    assert made.text == PARALLEL_OURS.replace("size, other", "other, size").replace("return size()", "return 0")
+    (half,) = made.halves
+    assert (half.state, half.exact) == (CARRIED, False)
+    assert "`from p.size import size`, which upstream took out of this file, comes along: p.size still has size, at line 3" in half.how
+
+
+def test_the_import_that_comes_along_is_of_the_module_where_it_is_now():
+    world = modules(now="def size(): ...\n", moved={"p.size": "p.new.size"})
+    theirs = PARALLEL_THEIRS.replace("from p.size import other\n", "import os\n")
+    made = compose(PARALLEL, PARALLEL_OURS, theirs, world)
+    assert made.text.startswith("import os\nfrom p.new.size import size\n") and "1 + size()" in made.text
+
+
+@pytest.mark.parametrize("now", ["# size is gone\ndef other(): ...\n", "def other():\n    size = 1\n", "def size(:\n"])
+def test_a_name_that_its_module_does_not_bind_does_not_come_along(now):
+    made = compose(PARALLEL, PARALLEL_OURS, PARALLEL_THEIRS, modules(now=now))
+    assert made.text == PARALLEL_THEIRS and "size" in made.halves[0].evidence and not made.halves[0].settled
+
+
+def test_no_import_comes_along_for_what_is_left_out():
+    base = PARALLEL.replace("    b = 2\n", "    b = g(2)\n")
+    ours = base.replace("    b = g(2)\n", "    t = size()\n    b = g(2, k=t)\n")
+    theirs = PARALLEL_THEIRS.replace("    b = 2\n", "    b = g(2, k=3)\n")
+    made = compose(base, ours, theirs, modules(now="def size(): ...\n"))
+    assert made.text == theirs and not any(half.settled for half in made.halves)
+
+
+def test_pythons_own_modules_come_along():
+    base = "import math\n\n\ndef f(x):\n    a = 1\n    b = 2\n    return math.sin(x)\n"
+    theirs = base.replace("import math\n\n\n", "").replace("math.sin(x)", "x")
+    made = compose(base, base.replace("a = 1", "a = math.pi"), theirs, modules(now=""))
+    assert made.text == "import math\n" + theirs.replace("a = 1", "a = math.pi") and made.halves[0].settled
+
+
 def test_c8_an_import_that_the_new_release_lacks_is_not_carried():
     there = {"pkg.old": b"def f(): ..."}
     world = World(read=lambda module: None, had=there.get, packages=frozenset({"pkg"}))

@@ -150,3 +150,13 @@ def test_another_text_is_another_question(kind):
 
     assert Proposal(1, kind, "why", "a").digest == Proposal(2, kind, "else", "a").digest
     assert Proposal(1, kind, "why", "a").digest != Proposal(1, kind, "why", "b").digest
+
+
+def test_an_import_that_is_not_known_to_work_comes_along_in_a_proposal():
+    base = "import torch.fast as F\n\n\ndef f(x):\n    a = 1\n    b = 2\n    return F.relu(x)\n"
+    ours = base.replace("a = 1", "a = F.gelu(x)")
+    theirs = base.replace("import torch.fast as F\n\n\n", "").replace("F.relu(x)", "x")
+    _, (found,) = asked(base, ours, theirs)
+    assert found.kind == PLANT and "import torch.fast as F" in found.text
+    assert "comes along: whether it can still be imported is not known" in found.evidence
+    assert agreed(base, ours, theirs) == "import torch.fast as F\n" + theirs.replace("a = 1", "a = F.gelu(x)")
