@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stackctl.carry.merge3 import DROPPED, Half
-from stackctl.carry.proposing import DROP, PLANT, Elsewhere, Proposal
+from stackctl.carry.proposing import DROP, PLANT, UNDECIDED, Elsewhere, Proposal
 from stackctl.model.errors import StackctlError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Decisions:
 
     @cached_property
     def proposals(self) -> dict[Unit, Proposal]:
-        """The proposal of each unit that has one."""
+        """The proposal of each unit that has one, or what there is to show of it."""
         found: dict[Unit, Proposal] = {}
         for path in dict.fromkeys(path for path, _ in self.units):
             halves = [half for half in self.asked if half.path == path]
@@ -117,7 +117,7 @@ class Decisions:
         wanted = {unit: LEFT for word in drop if (unit := numbers.get(word))}
         taken = [unit for word in accept if (unit := numbers.get(word))] + (proven if "all-proven" in accept else [])
         for unit in taken:
-            if unit not in self.proposals:
+            if unit not in self.proposals or self.proposals[unit].kind == UNDECIDED:
                 raise StackctlError(
                     f"unit {self.units[unit]} has no proposal", unit[0],
                     f"edit the branch and say --continue, or leave it out: --drop {self.units[unit]}",
@@ -158,10 +158,14 @@ class _Gone:
 
 
 def deleted(carrier: Carrier, path: str, halves: Sequence[Half]) -> list[Proposal]:
-    """The proposal for a file that the new release has no more: since when, and the code most like what ours edits."""
+    """What to say of a file that the new release has no more: since when, and the code most like what ours edits.
+
+    Leaving ours out is proposed only where nothing is like it: else it may have moved, and is a person's to port.
+    """
     code = "\n".join(carrier.base_code(path, half) for half in halves)
     found = carrier.follower.elsewhere(code)
     since = _Gone(carrier, path)("")
     words = "; ".join(filter(None, [halves[0].evidence, since, f"what ours edits is most like {found}" if found else ""]))
     known = found is not None or "most similar code now" in words
-    return [Proposal(halves[0].unit, DROP, words, found.code if found else "")] if known else []
+    words += "" if known else "; nothing like it is in the new release"
+    return [Proposal(halves[0].unit, UNDECIDED if known else DROP, words, found.code if found else "")]

@@ -911,6 +911,11 @@ def _read_on(text: Text, first: int, last: int) -> set[tuple[str, str]]:
     return {(name, host) for row, name, host, bound in _named(text) if not bound and first <= row < last}
 
 
+def reads_on(text: Text, first: int, last: int) -> set[str]:
+    """The names that some rows read, attributes of self as "self.x"."""
+    return {name for name, _ in _read_on(text, first, last) if not name.startswith("=")}
+
+
 def _reading_rows(text: Text, name: str, host: str) -> list[int]:
     return [row for row, each, there, bound in _named(text) if each == name and not bound and _sees(there, host, name)]
 

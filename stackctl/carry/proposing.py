@@ -1,26 +1,30 @@
 """What a person is asked about one file: for each unit that waits, a whole text to agree to, or what upstream has now.
 
 A proposal is complete: agreeing to it settles every half of its unit, and it says what was assumed and shows
-the code it overrules. Where no text of ours can be made, upstream's own code for the same purpose is the
-evidence for leaving ours out. A unit with neither is left to the person, with the three texts.
+the code it overrules. Leaving ours out is proposed where structure says so: ours would be dead code, upstream
+binds the same name in a sense of its own, or what ours edits is gone and nothing like it is left. Code that is
+merely alike says nothing of what it does: it is shown, and the unit is undecided.
 """
 
 from __future__ import annotations
 
 import ast
 import difflib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from stackctl.carry.merge3 import AGREED, PROVEN, Composed, Half, compose
-from stackctl.carry.placing import binds, imported
-from stackctl.carry.texts import Text, below, tokens
+from stackctl.carry.merge3 import AGREED, PROVEN, Composed, Half, compose, reads_on
+from stackctl.carry.placing import BUILTINS, binds, imported
+from stackctl.carry.texts import DEFINITIONS, Text, below, tokens
+from stackctl.carry.venturing import all_names
 from stackctl.carry.world import World
 from stackctl.model.stack import digest
 from stackctl.trees.source import SourceError
 
 PLANT, DROP = "plant", "drop"
+UNDECIDED = "undecided"  # nothing to agree to: evidence, and the code most like what ours edits
 # Refusals that mean that upstream made the feature too: ours beside it is never proposed.
 _MADE_TOO = ("one name, two meanings", "upstream now binds")
 _UNBOUND = "which upstream's file no longer has"
@@ -30,7 +34,7 @@ _MOST_LINES = 40
 
 @dataclass(frozen=True)
 class Proposal:
-    """One unit's proposal. `text`: for a plant what changes in the file, for a drop upstream's own code."""
+    """One unit's proposal. `text`: for a plant what changes in the file, else upstream's own code."""
 
     unit: int
     kind: str
@@ -136,6 +140,9 @@ class _Asker:
             return None
         shown = [f"{row + 1}: {self.theirs.lines[row].rstrip()}" for row, _ in rows[:_MOST_LINES]]
         reason = next(half.evidence for half in halves if any(word in half.evidence for word in _MADE_TOO))
+        real = {name for _, name in self._bindings(self.theirs, imports=False)} & set(re.findall(r"\w+", reason)) & names
+        if not real:  # that both import a name says nothing of what they do with it
+            return Proposal(unit, UNDECIDED, f"{reason}; upstream's lines that bind {', '.join(sorted(names)[:4])} are shown", "\n".join(shown))
         words = f"upstream has a form of its own ({reason}); ours and upstream's {', '.join(sorted(names)[:4])} cannot both stand"
         return Proposal(unit, DROP, words, "\n".join(shown))
 
@@ -146,20 +153,25 @@ class _Asker:
         old, new = ([name for _, name in self._bindings(text)] for text in (self.base, self.theirs))
         return {name for name in mine if new.count(name) > old.count(name)}
 
-    def _bindings(self, text: Text) -> list[tuple[int, str]]:
-        """(row, name) of what a module assigns, takes as a parameter, imports, or passes by keyword."""
+    def _bindings(self, text: Text, imports: bool = True) -> list[tuple[int, str]]:
+        """(row, name) of what a module assigns, defines, takes as a parameter, or imports."""
         found = []
         for node in ast.walk(text.tree):
             if isinstance(node, ast.arg):
                 found.append((node.lineno - 1, node.arg))
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 found.append((node.lineno - 1, node.id))
-            elif isinstance(node, ast.alias):
+            elif isinstance(node, DEFINITIONS):
+                found.append((node.lineno - 1, node.name))
+            elif isinstance(node, ast.alias) and imports:
                 found.append((node.lineno - 1, (node.asname or node.name).split(".")[0]))
         return sorted(found)
 
     def _dropped(self, unit: int, halves: Sequence[Half], made: Composed) -> Proposal | None:
-        """Upstream's most similar code, where what ours edits is gone or is written anew."""
+        """Upstream's most similar code, where what ours edits is gone or is written anew.
+
+        Leaving ours out is proposed only where its host is gone, and nothing is like it or what ours reads went too.
+        """
         mine = {half.pair for half in halves}
         said = [half.evidence for half in made.halves if half.pair in mine and not half.settled]
         reasons = dict.fromkeys([*filter(None, said), *(half.evidence for half in halves)])
@@ -174,7 +186,14 @@ class _Asker:
         words = f"{'; '.join([*list(reasons)[:3], *since])}; " + (
             f"the most similar code now: {best}" if best else "nothing like it is in the new release"
         )
-        return Proposal(unit, DROP, words, "\n".join(dict.fromkeys(each.code for each in found)))
+        left = best is None or (best.code in self.theirs.text and self._reads_what_is_gone(halves))
+        kind = DROP if left and all(self._is_gone(half.host) for half in halves) else UNDECIDED
+        return Proposal(unit, kind, words, "\n".join(dict.fromkeys(each.code for each in found)))
+
+    def _reads_what_is_gone(self, halves: Sequence[Half]) -> bool:
+        """Whether our lines read a name of the base's that upstream's file binds nowhere any more."""
+        read = {name for half in halves for name in reads_on(self.ours, *half.rows)}
+        return bool(read & all_names(self.base) - all_names(self.theirs) - BUILTINS)
 
     def _is_gone(self, host: str) -> bool:
         return bool(host) and host in self.base.hosts and host not in self.theirs.hosts

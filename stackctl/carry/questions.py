@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from stackctl.carry.carrying import Carrier
 from stackctl.carry.deciding import Unit
 from stackctl.carry.merge3 import DROPPED, Half
-from stackctl.carry.proposing import PLANT, Proposal
+from stackctl.carry.proposing import PLANT, UNDECIDED, Proposal
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Texts:
 
 @dataclass(frozen=True)
 class Question:
-    """One unit. `theirs`: upstream's code for it now, "" where nothing like it is known; `proposal`: "" for none."""
+    """One unit. `theirs`: upstream's code for it now, "" where nothing like it is known; `proposal`: plant, drop,
+    undecided (nothing to agree to, similar code shown), or "" where there is nothing to show either."""
 
     unit: int
     path: str
@@ -40,6 +41,8 @@ class Question:
         """What the proposal comes to, in a word or two."""
         if not self.proposal:
             return "no proposal"
+        if self.proposal == UNDECIDED:
+            return "undecided"
         return "plant as proposed" if self.proposal == PLANT else "leave out, proven" if self.proven else "leave out"
 
 

@@ -156,7 +156,7 @@ class Venturer(Placer):
     def _refuse_unbound(self, edit: Edit) -> None:
         """What ours reads of the base's own must still be there: a guard on a flag that is gone guards nothing."""
         read, bound = names_of(edit.new)
-        was, there = _all_names(self.base), _all_names(self.target)
+        was, there = all_names(self.base), all_names(self.target)
         lost = sorted(name for name in read - bound - BUILTINS if name in was and name not in there)
         if lost:
             raise Refused(f"it reads {', '.join(lost)}, which upstream's file no longer has")
@@ -296,7 +296,7 @@ def _bound(nodes: Sequence[ast.AST]) -> set[str]:
     return {name for node in nodes for name in binds(node)}
 
 
-def _all_names(text: Text) -> set[str]:
+def all_names(text: Text) -> set[str]:
     """Every name that a module binds anywhere, attributes of self included."""
     kept = text.__dict__.get("_all_names")
     if kept is None:

@@ -27,6 +27,7 @@ from stackctl.carry.accepting import carriers
 from stackctl.carry.carrying import Carrier
 from stackctl.carry.fork import Layer, build_fork
 from stackctl.carry.merge3 import ADOPTED, CARRIED, COMMENT, LOOK, Half
+from stackctl.carry.proposing import UNDECIDED
 from stackctl.carry.series import propose, read_folder, write_entries
 from stackctl.model.stack import Disposition
 from stackctl.plants.manifest import load_stack
@@ -143,12 +144,13 @@ def fill(row: Row, carrier: Carrier, repository: Repository, ours: str, onto: st
     halves = carrier.after(carrier.last).halves
     row.halves = Counter(half.state for half in halves)
     decisions = carrier.decisions
-    row.units, known = len(decisions.units), decisions.proposals
+    row.units, shown = len(decisions.units), decisions.proposals
     row.proposed = [
-        f"{number} {path}: {known[path, unit].kind}: {known[path, unit].evidence[:200]}"
+        f"{number} {path}: {shown[path, unit].kind}: {shown[path, unit].evidence[:200]}"
         for (path, unit), number in decisions.units.items()
-        if (path, unit) in known
+        if (path, unit) in shown
     ]
+    known = {unit: each for unit, each in shown.items() if each.kind != UNDECIDED}
     row.waiting = [
         f"{h.path}:{h.rows[0] + 1} {h.host}: {h.text[:60]} -- {h.evidence[:120]}"
         for h in halves
@@ -178,7 +180,8 @@ def located(text: Sequence[str], lines: Sequence[str], start: int) -> tuple[int,
 def verdict(halves: Sequence[Half], rows: tuple[int, int] | None, known: Container[tuple[str, int]] = ()) -> str:
     """carried, adopted, proposal or person: the worst of the halves in some rows of ours; of all without rows, if there are none.
 
-    A proposal is what has a whole text to agree to, or upstream's own code as its evidence.
+    A proposal is what can be agreed to: a whole text, or leaving ours out with structure as its evidence. Of what
+    is undecided similar code is shown, and a person has to write it.
     """
     inside = list(_inside(halves, rows))
     if not inside and rows is not None:  # every line of it is the base's: the halves that touch it

@@ -9,6 +9,8 @@ import pytest
 from stackctl.carry.accepting import accept_units, carriers
 from stackctl.carry.aftermath import audit_series, unaccounted
 from stackctl.carry.apply import apply
+from stackctl.carry.proposing import Proposal
+from stackctl.carry.questions import questions
 from stackctl.model.errors import StackctlError
 from stackctl.model.verdict import Verdict
 from stackctl.plants.manifest import load_stack
@@ -135,6 +137,21 @@ def test_a_unit_without_a_proposal_cannot_be_accepted_and_can_be_left_out(tmp_pa
     stack = imported(tmp_path / "stack", repository)
     with pytest.raises(StackctlError, match="no unit 1 waits|has no proposal"):
         accept_units(stack, repository, "v0.5.2", ["1"])
+
+
+def test_an_undecided_unit_shows_similar_code_and_cannot_be_accepted(tmp_path):
+    moved = "import math\n\n\ndef cap_all(values):\n    return [math.tanh(value) * 2 for value in values]\n\n\ndef other(x):\n    return x\n"
+    repository = upstream(tmp_path / "up", {**THEIRS, SOFT: moved})
+    stack = imported(tmp_path / "stack", repository)
+    (carrier,) = carriers(stack, repository, "v0.5.2")
+    (unit,) = carrier.decisions.units
+    asked = Proposal(unit[1], "undecided", "alike", "def cap_all(values): ...")
+    carrier.decisions.__dict__["proposals"] = {unit: asked}
+    (row,) = questions(carrier)
+    assert row.words == "undecided" and row.theirs == asked.text
+    with pytest.raises(StackctlError, match="unit 1 has no proposal"):
+        carrier.decisions.chosen(["1"], [])
+    assert carrier.decisions.chosen([], ["1"])
 
 
 def test_what_a_person_put_in_is_taken_up(tmp_path):

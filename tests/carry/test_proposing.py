@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from stackctl.carry.merge3 import compose
-from stackctl.carry.proposing import DROP, PLANT, Elsewhere, Similar, proposals
+from stackctl.carry.proposing import DROP, PLANT, UNDECIDED, Elsewhere, Similar, proposals
 from tests.carry.test_merge3 import text
 
 
@@ -120,7 +120,7 @@ def test_t11_a_guard_on_a_flag_that_is_gone_is_not_planted():
     theirs = "class S:\n    def f(self, x):\n        probe(x)\n        return x\n\n    def __init__(self, o):\n        self.o = o\n"
     made, (proposal,) = asked(base, ours, theirs)
     assert made.text == text(theirs)
-    assert proposal.kind == DROP and "reads self.nan, which upstream's file no longer has" in proposal.evidence
+    assert proposal.kind == UNDECIDED and "reads self.nan, which upstream's file no longer has" in proposal.evidence
 
 
 def test_t3_equal_places_mean_that_nothing_is_planted():
@@ -135,6 +135,38 @@ def test_a_host_that_is_gone_is_told_with_its_release_and_the_code_most_like_it(
     there = Elsewhere(lambda code: Similar(7, "def f2(x): ...", 0.8, "f2", "new.py"), lambda host: "gone since v2")
     _, (proposal,) = asked(base, base.replace("g(x)", "g(x, 1)"), "def other(x):\n    return x + 0\n", there)
     assert "gone since v2" in proposal.evidence and "new.py:7 in f2" in proposal.evidence
+    assert proposal.kind == UNDECIDED and "def f2(x): ..." in proposal.text, "what is alike may be where it went"
+
+
+def test_a_host_that_is_gone_with_nothing_like_it_is_to_be_left_out():
+    base = "def f(x):\n    return g(x)\n\n\ndef other(x):\n    return x\n"
+    there = Elsewhere(lambda code: None, lambda host: "gone since v2")
+    _, (proposal,) = asked(base, base.replace("g(x)", "g(x, 1)"), "TABLE = {1: 2, 3: 4}\n", there)
+    assert proposal.kind == DROP and "gone since v2; nothing like it" in proposal.evidence
+
+
+def test_a_host_that_is_gone_with_what_ours_reads_is_to_be_left_out():
+    base = "FLAG = 1\n\n\ndef f(x):\n    alpha = g(x)\n    beta = h(alpha)\n    return beta\n"
+    theirs = "def f2(x):\n    alpha = g(x)\n    beta = h(alpha)\n    return beta + 1\n"
+    found = Similar(1, theirs.strip(), 0.9, "f2")
+    _, (proposal,) = asked(base, base.replace("g(x)", "g(x, FLAG)"), theirs, Elsewhere(lambda code: found))
+    assert proposal.kind == DROP and "f2" in proposal.evidence
+
+
+def test_statements_that_are_merely_alike_are_shown_and_nothing_is_proposed():
+    base = "def f(a, n):\n    size = compute(a, n, 1)\n    check(size)\n    return size\n"
+    ours = base.replace("compute(a, n, 1)", "compute(a, n, 1, exact=True)")
+    theirs = base.replace("    size = compute(a, n, 1)\n", "    if n:\n        size = compute_fast(a, n, 1)\n    else:\n        size = compute_slow(a, n, 1)\n")
+    made, (proposal,) = asked(base, ours, theirs)
+    assert made.text == text(theirs) and proposal.kind == UNDECIDED and "compute_fast" in proposal.text
+
+
+def test_that_both_sides_import_a_name_is_no_reason_to_leave_ours_out():
+    base = "def f(x):\n    a = 1\n    b = 2\n    return x\n"
+    ours = base.replace("    a = 1\n", "    from p.ours import Attention\n    a = Attention(1)\n")
+    theirs = base.replace("    b = 2\n", "    from p.theirs import Attention\n    b = Attention(2)\n")
+    made, found = asked(base, ours, theirs)
+    assert made.text == theirs and {each.kind for each in found} == {UNDECIDED}
 
 
 def test_with_nothing_to_show_nothing_is_proposed():
