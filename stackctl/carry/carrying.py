@@ -269,12 +269,12 @@ class Carrier:
             why = f"upstream no longer has {path}{self.follower.similar_file(path)}"
             return {}, tuple(replace(half, unit=1) for half in _halves(old, state.data, LEFT_OUT, why))
         mode = state.mode if state.mode != self.base.mode(path) else self.theirs.mode(target)
+        moded = (Half(CARRIED, (0, 0), (0, 0), text=f"mode {mode}", exact=True),) if state.mode != self.base.mode(path) else ()
         if new == old:
-            data, halves = self._rewritten(old, state.data), _halves(old, state.data, CARRIED, "")
-            return {target: State(mode, data)}, halves or (
-                Half(CARRIED, (0, 0), (0, 0), text=f"mode {mode}", exact=True),
-            )
+            data, halves = self._rewritten(old, state.data), _halves(old, state.data, CARRIED, "") + moded
+            return {target: State(mode, data)}, halves
         text, halves = self._text(target, old, state.data, new, agreed)
+        halves += moded
         return ({} if text == new and mode == self.theirs.mode(target) else {target: State(mode, text)}), halves
 
     def _removed(
@@ -398,6 +398,10 @@ class Carrier:
             )
             if found is not None and not self._is_by_hand(number, path, view):
                 return Judgement(Verdict.LOST, found[1], path, found[0])
+        for path, mode in self.new_modes(number).items():
+            state = last.files.get(path, self.stock(path))
+            if view.exists(path) and view.mode(path) not in (mode, state.mode if state else mode):
+                return Judgement(Verdict.LOST, f"{path} has mode {view.mode(path)}, not {mode}", path, 1)
         return self._whole(number)
 
     def _whole(self, number: int) -> Judgement:
@@ -452,6 +456,7 @@ class Carrier:
                 view.write(path, last.data if last else None)
             elif here != (new.data if new else None):
                 view.write(path, _laid_on(path, old, new, here))
+        view.modes |= self.new_modes(entry.number)
 
     def _undecided_data(self, path: str) -> bytes | None:
         """A file as the whole series makes it where a person decided nothing."""
@@ -461,6 +466,12 @@ class Carrier:
     def modes(self, number: int) -> dict[str, str]:
         """The Git modes of the files that an entry writes."""
         return {path: state.mode for path in self.changed(number) if (state := self.after(number).files.get(path))}
+
+    def new_modes(self, number: int) -> dict[str, str]:
+        """The modes that an entry gives to files that are there before it."""
+        now, was = self.after(number).files, self.after(self.before(number)).files
+        pairs = {path: (was.get(path, self.stock(path)), now.get(path, self.stock(path))) for path in self.changed(number)}
+        return {path: new.mode for path, (old, new) in pairs.items() if old and new and old.mode != new.mode}
 
     def halves(self, number: int) -> list[Half]:
         """The halves that an entry brought, as they stand when the whole series is in."""

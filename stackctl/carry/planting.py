@@ -58,13 +58,14 @@ class _Planter:
     def plant_entry(self, entry: Entry) -> Outcome:
         """Plant one entry, leaving out the units that fail until the rest stands."""
         before = start = self.view.snapshot()
+        modes = dict(self.view.modes)
         failed: dict[str, tuple[Plant, Judgement]] = {}
         mended: set[str] = set()
         while True:
             self.view.restore(start)
             judged, failure = self._attempt(entry, failed)
             if failure is None:
-                return Outcome(entry, tuple(judged), self._changed(before))
+                return Outcome(entry, tuple(judged), {**self._moded(modes), **self._changed(before)})
             plant, found = failure
             if found.path and found.path not in mended and (data := self._from_stock(found.path, start)) is not None:
                 mended.add(found.path)
@@ -138,6 +139,11 @@ class _Planter:
             return self.view.tree.read(path) if path in self.view.tree else None
 
         return {path: data for path, data in self.view.changes.items() if data != old(path)}
+
+    def _moded(self, before: Mapping[str, str]) -> dict[str, bytes | None]:
+        """The files that got another mode. That is no change of their bytes: a patch that does no more was lost in silence."""
+        paths = [path for path, mode in self.view.modes.items() if before.get(path) != mode and self.view.exists(path)]
+        return {path: self.view.read(path) for path in paths}
 
     @cached_property
     def _fresh(self) -> View | None:

@@ -34,6 +34,7 @@ class View:
         self.judged: dict[tuple[int, str], Any] = {}  # of a stock view, whose tree never changes
         self.scanned: dict[Any, list[str]] = {}  # what tombstones found in the tree, changes aside
         self.changes: dict[str, bytes | None] = {}
+        self.modes: dict[str, str] = {}  # Git modes that are not saved yet
         self.seen: dict[str, str | None] = {}
         self._read: tuple[str, bytes] = ("", b"")  # the file read last: all plants of one file follow each other
         self._edited: dict[str, Module] = {}
@@ -88,6 +89,10 @@ class View:
                 raise Unplantable(Verdict.HOST_GONE, f"{folder} is a file or a symlink here, so {path} cannot be made")
         self.changes[path] = data
         self._edited.pop(path, None)
+
+    def mode(self, path: str) -> str:
+        """The Git mode of a file, unsaved changes counted; "" if there is none."""
+        return self.modes.get(path) or (self.tree.mode(path) if path in self.tree else "")
 
     def path_of(self, module: str) -> str:
         """The path of a dotted module: its file, or its package's __init__ where that exists."""
