@@ -16,6 +16,7 @@ from stackctl.carry.fork import Fork, Layer, State, build_fork
 from stackctl.carry.kept import Kept
 from stackctl.carry.merge3 import (
     ADOPTED,
+    AGREED,
     CARRIED,
     COMMENT,
     DROPPED,
@@ -26,8 +27,9 @@ from stackctl.carry.merge3 import (
     by_lines,
     text_halves,
 )
-from stackctl.carry.proposing import Elsewhere, Proposal
-from stackctl.carry.texts import line_hunks
+from stackctl.carry.porting import Ported, port
+from stackctl.carry.proposing import PLANT, Elsewhere, Proposal, Similar
+from stackctl.carry.texts import Text, line_hunks
 from stackctl.carry.world import World
 from stackctl.model.stack import Disposition, Entry, Plant, Stack
 from stackctl.model.verdict import Verdict
@@ -229,7 +231,40 @@ class Carrier:
             files |= made
             halves += rows
         halves = self.follower.follow(halves, files, self.fork.after(number) if number else {})
+        if decided:
+            halves = [self._agreed_port(half, files) for half in halves]
         return Result(dict(sorted(files.items())), tuple(halves))
+
+    def port(self, path: str, half: Half, similar: Similar) -> Proposal | None:
+        """The proposal to port a half of a file to upstream's similar code in another file, if it is one that can be."""
+        made = self._ported(replace(half, path=path), similar.path, similar.host, self.theirs.read(similar.path))
+        if made is None:
+            return None
+        old = Source.decode(self.theirs.read(similar.path)).text
+        return Proposal(half.unit, PLANT, made.how, made.difference(similar.path, old), path=similar.path, host=similar.host)
+
+    def _ported(self, half: Half, path: str, host: str, data: bytes) -> Ported | None:
+        old = next((o for o in self._fork_files if self._target(o) == half.path), half.path)
+        state = self._fork_files.get(old)
+        if state is None or old not in self.base:
+            return None
+        try:
+            base, ours, target = (Text(Source.decode(each).text) for each in (self.base.read(old), state.data, data))
+            return port(base, ours, half, target, host, self.world)
+        except SourceError:
+            return None
+
+    def _agreed_port(self, half: Half, files: dict[str, State | None]) -> Half:
+        """A half that a person agreed to port, made in the other file; any other as it is."""
+        asked = self.decisions.ported(half)
+        if asked is None:
+            return half
+        now = files.get(asked.path) or State(self.theirs.mode(asked.path), self.theirs.read(asked.path))
+        made = self._ported(half, asked.path, asked.host, now.data)
+        if made is None:
+            return half
+        files[asked.path] = State(now.mode, Source.decode(now.data).encode(made.text))
+        return replace(half, state=CARRIED, path=asked.path, host=asked.host, how=f"{AGREED}{made.how}", evidence="", unit=0)
 
     @property
     def last(self) -> int:

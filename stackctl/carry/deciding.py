@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from stackctl.carry.merge3 import DROPPED, Half
@@ -61,7 +61,7 @@ class Decisions:
         found: dict[Unit, Proposal] = {}
         for path in dict.fromkeys(path for path, _ in self.units):
             halves = [half for half in self.asked if half.path == path]
-            asked = self.carrier.propose(path, halves, Elsewhere(self.carrier.follower.elsewhere, self._gone(path)))
+            asked = self.carrier.propose(path, halves, Elsewhere(self.carrier.follower.elsewhere, self._gone(path), partial(self.carrier.port, path)))
             found |= {(path, each.unit): each for each in asked}
         return found
 
@@ -100,6 +100,12 @@ class Decisions:
         if not self._said[ACCEPTED]:
             return frozenset()
         return frozenset(half.pair for half in self.asked if half.path == path and self._holds(ACCEPTED, half))
+
+    def ported(self, half: Half) -> Proposal | None:
+        """The proposal for a half that a person agreed to port to another file."""
+        unit = self.unit_of(half)
+        proposal = self.proposals.get(unit) if unit and not half.settled and self._said[ACCEPTED] else None
+        return proposal if proposal and proposal.path and self._holds(ACCEPTED, half) else None
 
     def decided(self, half: Half) -> Half:
         """A half with what a person decided about it."""

@@ -680,7 +680,7 @@ class _Composer:
         except SourceError:
             return [(piece, "the result would not parse") for piece in pieces if piece.state is CARRIED]
         found = []
-        known, had = _module_names(result), _module_names(self.ours)
+        known, had = module_names(result), module_names(self.ours)
         for piece in pieces:
             if piece.state is not CARRIED:
                 continue
@@ -692,7 +692,7 @@ class _Composer:
                 if name.startswith(("self.", "=")) or name in known or name in BUILTINS or name not in had:
                     continue
                 node = result.hosts.get(self.hosts.get(host, host))
-                if node is not None and name in _visible(result, self.hosts.get(host, host)):
+                if node is not None and name in visible(result, self.hosts.get(host, host)):
                     continue
                 if not self._bring(name, piece) and name not in had_before:
                     found.append((piece, f"it reads {name}, which upstream's module no longer has"))
@@ -706,7 +706,7 @@ class _Composer:
             node = (
                 result.hosts.get(self.hosts.get(host, host)) if host and not name.startswith(("=", "self.")) else None
             )
-            if node is None or name in _own_names(node) or name in _module_names(result):
+            if node is None or name in _own_names(node) or name in module_names(result):
                 continue
             if any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(node)):
                 return f"ours takes {name} out, and what stands there reads it"
@@ -947,11 +947,12 @@ def _own_names(node: ast.AST) -> set[str]:
     return kept
 
 
-def _module_names(text: Text) -> set[str]:
+def module_names(text: Text) -> set[str]:
+    """The names that a module binds at its top level."""
     return {name for _, name, host, bound in _named(text) if bound and not host}
 
 
-def _visible(text: Text, host: str) -> set[str]:
+def visible(text: Text, host: str) -> set[str]:
     """The names that the hosts around a place bind, the module's aside."""
     parts = host.split(".") if host else []
     names: set[str] = set()
@@ -1001,12 +1002,12 @@ def follow(
             how = adopted.reason
         shown = _shown(mine.lines[slice(*edit.rows)]) or _shown(old.lines[slice(*base_rows)])
         made.append(Half(CARRIED, edit.rows, base_rows, edit.where.host, shown, how))
-        known = _module_names(placer.target) | BUILTINS
+        known = module_names(placer.target) | BUILTINS
         new = {name for name, _ in _read_on(mine, *edit.rows)} - {name for name, _ in _read_on(old, *base_rows)}
         bound = {name for name, *_ in _bound_on(mine, *edit.rows)}
-        local = {n for host in hosts.values() for n in _visible(placer.target, host)}
+        local = {n for host in hosts.values() for n in visible(placer.target, host)}
         missing = sorted(name for name in new - known - bound - local if not name.startswith(("self.", "=")))
-        for line in _provable(missing, (mine, old), world or World()):
+        for line in provable(missing, (mine, old), world or World()):
             placer.target = Text(placer.add_import(line, head_of(placer.target)))
             made[-1] = replace(made[-1], how=f"{made[-1].how}; `{line}` comes along")
     if len(made) < len(set(rows)):
@@ -1014,7 +1015,7 @@ def follow(
     return placer.target.text, tuple(made)
 
 
-def _provable(names: Sequence[str], texts: Sequence[Text], world: World) -> list[str]:
+def provable(names: Sequence[str], texts: Sequence[Text], world: World) -> list[str]:
     """The import lines that bind some names, each known to work. Raises Refused if one is not."""
     lines = {name: world.rewritten(import_of(name, *texts)) for name in names}
     if unknown := [name for name, line in lines.items() if not world.still_has(line)]:

@@ -12,7 +12,7 @@ import ast
 import difflib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from stackctl.carry.merge3 import AGREED, PROVEN, Composed, Half, compose, reads_on
@@ -41,11 +41,13 @@ class Proposal:
     evidence: str
     text: str
     proven: bool = False
+    path: str = ""  # the file and the definition in it that ours is ported to, where that is another one
+    host: str = ""
 
     @property
     def digest(self) -> str:
         """What a person agreed to: with another text it is asked again."""
-        return digest([self.kind, self.text])[:8]
+        return digest([self.kind, self.text, *filter(None, [self.path])])[:8]
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class Elsewhere:
 
     similar: Callable[[str], Similar | None] = lambda code: None
     gone: Callable[[str], str] = lambda host: ""
+    port: Callable[[Half, Similar], Proposal | None] = lambda half, similar: None
 
 
 def proposals(
@@ -187,6 +190,8 @@ class _Asker:
             f"the most similar code now: {best}" if best else "nothing like it is in the new release"
         )
         left = best is None or (best.code in self.theirs.text and self._reads_what_is_gone(halves))
+        if best is not None and best.path and len(halves) == 1 and (ported := self.elsewhere.port(halves[0], best)):
+            return replace(ported, evidence=f"{'; '.join(list(reasons)[:1])}; {ported.evidence}")
         kind = DROP if left and all(self._is_gone(half.host) for half in halves) else UNDECIDED
         return Proposal(unit, kind, words, "\n".join(dict.fromkeys(each.code for each in found)))
 
