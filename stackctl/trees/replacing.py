@@ -13,7 +13,6 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -106,8 +105,13 @@ def finish_rewrite(root: Path) -> None:
     Raises StackctlError where somebody changed one of its files meanwhile: nothing is written over.
     """
     if (root / JOURNAL).exists() or scratch_of(root / JOURNAL).exists():
-        with _locked(root):
-            _finish(root)
+        try:
+            with _locked(root):
+                _finish(root)
+        except OSError as error:
+            raise StackctlError(
+                f"a run was stopped that rewrote several files, and it cannot be finished: {error.strerror}", str(root), "make the folder writable"
+            ) from None
 
 
 def _finish(root: Path) -> None:
@@ -156,7 +160,8 @@ def _prune(root: Path, parts: tuple[str, ...]) -> None:
     """Remove the folder below the first one of a path if no file is left anywhere in it."""
     folder = root.joinpath(*parts[:2])
     if len(parts) > 2 and folder.is_dir() and not any(names for _, _, names in os.walk(folder)):
-        shutil.rmtree(folder)
+        for empty, _, _ in os.walk(folder, topdown=False):
+            os.rmdir(empty)
 
 
 @contextlib.contextmanager

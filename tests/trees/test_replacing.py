@@ -86,3 +86,17 @@ def test_a_link_stays_a_link(tmp_path):
     rewrite(tmp_path, {"a/two/link": held(tmp_path / "a/one/link"), "a/one/link": None})
     assert os.readlink(tmp_path / "a/two/link") == "x" and not os.path.lexists(tmp_path / "a/one/link")
     assert json.dumps(files_of(tmp_path / "a/one"), default=str)
+
+
+def test_a_run_that_cannot_be_finished_is_a_plain_error(tmp_path):
+    write_files(tmp_path, BEFORE)
+    step = 1
+    while not (tmp_path / JOURNAL).exists():
+        killed_before(step, lambda: rewrite(tmp_path, PLAN))
+        step += 1
+    (tmp_path / "a/three").write_text("in the way")
+    with pytest.raises(StackctlError, match="cannot be finished"):
+        finish_rewrite(tmp_path)
+    (tmp_path / "a/three").unlink()
+    finish_rewrite(tmp_path)
+    assert files_of(tmp_path) == AFTER
