@@ -166,3 +166,20 @@ def test_a_patch_that_changes_a_mode_alone_is_planted_missed_and_carried(tmp_pat
     assert "has mode 100644, not 100755" in run("verify", "--at", "on-v0.5.2", "--repo", folder, code=1)
     run("replant", "--at", "on-v0.5.2", "--repo", folder)
     assert git(folder, "ls-tree", "on-v0.5.2", "tool.sh").startswith("100755")
+
+
+def test_refresh_names_what_it_would_forget_and_does_it_on_a_word(tmp_path, run):
+    from stackctl.model.errors import StackctlError
+
+    soft = f"{PACKAGE}/soft.py"
+    repository = upstream(tmp_path / "up", {**THEIRS, soft: "def other(x):\n    return x + 0\n"})
+    run("init", "--name", "fork")
+    run("import", "v0.5.1..fork", "--base", "v0.5.1", "--repo", repository.path)
+    run("apply", "--onto", "v0.5.2", "--repo", repository.path, code=1)
+    words = ["refresh", "1", "--at", "fork-0.5.2", "--repo", str(repository.path)]
+    done = CliRunner().invoke(cli, words)
+    assert isinstance(done.exception, StackctlError) and "2: python/sglang/soft.py" in done.exception.message
+    told = run(*words, "--forget")
+    assert told.splitlines() == ["recorded 001-add-our-name", "recorded 002-cap-in-doubles", "recorded 003-a-file-of-our-own"]
+    run("apply", "--onto", "v0.5.2", "--branch", "again", "--repo", repository.path)
+    assert git(repository.path, "rev-parse", "again^{tree}") == git(repository.path, "rev-parse", "fork-0.5.2^{tree}")
