@@ -43,6 +43,7 @@ from stackctl.trees.tree import GitTree
 PARTIAL = "what stands of it is whole; "  # how evidence begins where the rest waits for a person
 IDLE = (Disposition.CANDIDATE, Disposition.BLOCKED, Disposition.SUPERSEDED, Disposition.RETIRED)
 _KEPT = 3
+_LINK = "120000"  # Git's mode of a symbolic link
 _carriers: dict[tuple[object, ...], Carrier] = {}
 
 
@@ -483,7 +484,7 @@ class Carrier:
         now, was = self.after(entry.number).files, self.after(self.before(entry.number)).files
         for path in self.changed(entry.number):
             old, new = was.get(path, self.stock(path)), now.get(path, self.stock(path))
-            here = view.read(path) if view.exists(path) else None
+            here = _here(view, path)
             if here == (old.data if old else None):
                 view.write(path, new.data if new else None)
             elif here is not None and here == self._undecided_data(path):  # ours, from before a person agreed to more
@@ -629,9 +630,17 @@ def _laid_on(path: str, old: State | None, new: State | None, here: bytes | None
     return made.text.encode("latin-1")
 
 
+def _here(view: View, path: str) -> bytes | None:
+    """A file's bytes in a view, of a link its target, None if there is neither."""
+    if view.exists(path):
+        return view.read(path)
+    is_link = path in view.tree and path not in view.changes and view.tree.mode(path) == _LINK
+    return view.tree.read(path) if is_link else None
+
+
 def _missing(view: View, path: str, was: State | None, now: State | None, last: State | None) -> tuple[int, str] | None:
     """(line, message) of the first thing that an entry brought to a file and that a view lacks; None: all is there."""
-    here = view.read(path) if view.exists(path) else None
+    here = _here(view, path)
     if here in (now.data if now else None, last.data if last else None):
         return None
     if here is None or now is None or last is None or here == (was.data if was else None):

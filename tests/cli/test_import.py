@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from click.testing import CliRunner
@@ -109,6 +110,7 @@ def _series(folder):
     (folder / "tool.sh").chmod(0o755)
     commit_files(folder, {}, "Only a mode")
     (folder / "python/sglang/gone.py").unlink()
+    os.symlink("sglang/run.py", folder / "python/link")
     commit_files(folder, {"python/sglang/new.py": "", "python/sglang/deep/er/new.py": "N = 1\n"}, "Gone and new, one of them empty")
     git(folder, "mv", "python/sglang/moved.py", "python/sglang/there.py")
     commit_files(folder, {"python/sglang/there.py": _OLD["python/sglang/moved.py"].replace("N9 = 9\n", "N9 = 90\n")}, "Renamed and edited")
