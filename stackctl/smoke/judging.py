@@ -144,6 +144,12 @@ def _beyond(claim: Claim, own: Spread, other: Spread | None, possible: bool) -> 
     return (NOT_JUDGED, f"{ranges}: the runs differ too much to tell") if possible else (FAILED, ranges)
 
 
+def too_spread(judged: Iterable[Judged]) -> set[tuple[str, str]]:
+    """The (case, arm) whose runs differ too much to tell: as many runs more may tell, on a machine whose speed drifts."""
+    open_ones = [one for one in judged if one.verdict == NOT_JUDGED and one.value is not None]
+    return {(one.case, arm) for one in open_ones for arm in (one.arm, one.against) if arm is not None}
+
+
 def _range(spread: Spread) -> str:
     return f"{spread.median:g} [{spread.low:g} to {spread.high:g}]"
 

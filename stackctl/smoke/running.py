@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,15 +37,21 @@ class Turn:
     index: int
 
 
-def turns(scenario: Scenario, wish: Wish) -> list[Turn]:
-    """All runs in order: arms alternate, and every second round goes backwards, so that no arm is always the first."""
+def turns(scenario: Scenario, wish: Wish, again: Collection[tuple[str, str]] = ()) -> list[Turn]:
+    """All runs in order: arms alternate, and every second round goes backwards, so that no arm is always the first.
+
+    `again` names (case, arm): only those, numbered on behind the first ones.
+    """
     found: list[Turn] = []
     for case in scenario.cases:
         if wish.cases and case.name not in wish.cases:
             continue
         arms = [arm for arm in scenario.arms if (not case.arms or arm.name in case.arms) and (not wish.arms or arm.name in wish.arms)]
-        for index in range(wish.runs or case.runs or scenario.runs):
-            found += [Turn(arm, case, index + 1) for arm in (arms if index % 2 == 0 else arms[::-1])]
+        arms = [arm for arm in arms if not again or (case.name, arm.name) in again]
+        count = wish.runs or case.runs or scenario.runs
+        for index in range(count):
+            number = index + 1 + (count if again else 0)
+            found += [Turn(arm, case, number) for arm in (arms if index % 2 == 0 else arms[::-1])]
     if not found:
         raise StackctlError("no run is left", scenario.name, "there are the arms " + ", ".join(arm.name for arm in scenario.arms))
     return found
@@ -58,9 +64,9 @@ def spec_of(scenario: Scenario, turn: Turn) -> Spec:
     return Spec(turn.arm.tree == "planted", flags, tuple(sorted(environment.items())))
 
 
-def run_all(scenario: Scenario, fleet: Fleet, folder: Path, wish: Wish) -> Iterator[RunResult]:
+def run_all(scenario: Scenario, fleet: Fleet, folder: Path, wish: Wish, again: Collection[tuple[str, str]] = ()) -> Iterator[RunResult]:
     """Every run of a scenario, disturbed ones again at the end while repeats are left; all servers boot first."""
-    waiting = turns(scenario, wish)
+    waiting = turns(scenario, wish, again)
     for turn in waiting:
         fleet.get(spec_of(scenario, turn), turn.arm.name)
     for _ in range(scenario.repeats + 1):

@@ -48,13 +48,15 @@ def _run_scenario(job: Job, scenario: Scenario, fleet: Fleet, facts: dict[str, d
     servers: dict[str, Server] = {}
     problems: list[str] = []
     if job.host.engine in scenario.engines:
-        for run in run_all(scenario, fleet, folder, job.wish):
-            runs.append(run)
-            servers |= {server.name: server for server in fleet.servers.values()}
-            job.progress(f"    {_brief(run)}")
-    judged = judging.judge(scenario, runs) if runs else []
-    judged = [one for one in judged if not job.wish.arms or {one.arm, one.against} - {None} <= set(job.wish.arms)]
-    judged = [one for one in judged if not job.wish.cases or one.case in job.wish.cases]
+        again: set[tuple[str, str]] = set()
+        for _ in range(2):
+            for run in run_all(scenario, fleet, folder, job.wish, again):
+                runs.append(run)
+                servers |= {server.name: server for server in fleet.servers.values()}
+                job.progress(f"    {_brief(run)}")
+            if not (again := judging.too_spread(_asked(judging.judge(scenario, runs), job))):
+                break
+    judged = _asked(judging.judge(scenario, runs), job) if runs else []
     problems += judging.problems_of(scenario, runs)
     problems += judging.same_answers(scenario, runs) if scenario.same_answers else []
     problems += fleet.dirty
@@ -67,6 +69,12 @@ def _run_scenario(job: Job, scenario: Scenario, fleet: Fleet, facts: dict[str, d
     )  # fmt: skip
     results.write(folder, result)
     return result
+
+
+def _asked(judged: list[judging.Judged], job: Job) -> list[judging.Judged]:
+    """What speaks of the arms and cases that were asked for."""
+    found = [one for one in judged if not job.wish.arms or {one.arm, one.against} - {None} <= set(job.wish.arms)]
+    return [one for one in found if not job.wish.cases or one.case in job.wish.cases]
 
 
 def _brief(run: judging.RunResult) -> str:

@@ -14,6 +14,7 @@ from stackctl.smoke.judging import (
     problems_of,
     same_answers,
     summarize,
+    too_spread,
 )
 from stackctl.smoke.scenario import Arm, Claim
 from tests.smoke.made_up import run, scenario
@@ -49,6 +50,15 @@ def verdicts(claim: Claim, on: list[float], off: list[float], quiet: bool = True
 )
 def test_a_claim(claim, on, off, verdict):
     assert verdicts(claim, on, off) == [verdict]
+
+
+def test_runs_that_differ_too_much_are_made_again_and_no_others():
+    open_claim = Claim("p99", "on", against="off", at_least=1.0)
+    runs = [run(arm, n, p99=value) for arm, values in {"on": [5, 5, 7], "off": [6, 6, 6]}.items() for n, value in enumerate(values)]
+    assert too_spread(judge(scenario(open_claim, Claim("p98", "on", equals=0)), runs)) == {("all", "on"), ("all", "off")}
+    runs += [run("on", n, p99=8) for n in (3, 4, 5)] + [run("off", n, p99=6) for n in (3, 4, 5)]
+    judged = judge(scenario(open_claim), runs)
+    assert [one.verdict for one in judged] == [PASSED] and too_spread(judged) == set()
 
 
 def test_a_disturbed_run_tells_nothing_of_time_and_everything_of_faults():

@@ -59,6 +59,9 @@ def test_the_stacks_own_scenarios_are_in_order():
 def test_arms_alternate_and_every_second_round_goes_backwards(tmp_path):
     made = [(turn.case.name, turn.arm.name, turn.index) for turn in turns(scenario(tmp_path, GOOD), Wish())]
     assert made == [("one", "on", 1), ("one", "off", 1), ("one", "off", 2), ("one", "on", 2), ("two", "on", 1)]
+    again = turns(scenario(tmp_path, GOOD), Wish(), {(made[0][0], made[0][1])})
+    first = [index for case, arm, index in made if (case, arm) == made[0][:2]]
+    assert [(turn.case.name, turn.arm.name, turn.index) for turn in again] == [(*made[0][:2], len(first) + index) for index in first]
     fewer = turns(scenario(tmp_path, GOOD), Wish(arms=("off",), runs=1))
     assert [(turn.case.name, turn.arm.name) for turn in fewer] == [("one", "off")]
     with pytest.raises(StackctlError, match="no run is left"):
