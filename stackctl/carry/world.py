@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+_STAR = re.compile(rb"^from ([\w.]+) import \*", re.MULTILINE)
 _IMPORT = re.compile(r"(?:from (\S+) )?import (\S+)(?: as \S+)?$")
 
 
@@ -50,8 +51,17 @@ class World:
             return ""
         if not name or self.read(f"{module}.{name}") is not None:
             return f"the new release has the module {module if not name else f'{module}.{name}'}"
-        row = _bound_at(data, name)
-        return f"{module} still has {name}, at line {row}" if row else ""
+        for there, text in [(module, data), *self._all_of(data, name)]:
+            if row := _bound_at(text, name):
+                return f"{there} still has {name}, at line {row}"
+        return ""
+
+    def _all_of(self, data: bytes, name: str) -> Iterator[tuple[str, bytes]]:
+        """The modules of which a module imports all; one that says itself what all is (`__all__`) is not judged."""
+        for found in _STAR.findall(data) if self.read is not None and not name.startswith("_") else ():
+            there = self.read(found.decode())
+            if there is not None and b"__all__" not in there:
+                yield found.decode(), there
 
     def rewritten(self, text: str, rows: Iterable[int] | None = None) -> str:
         """The text with imports of moved modules changed, on some lines or on all."""

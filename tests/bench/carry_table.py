@@ -187,7 +187,7 @@ def verdict(halves: Sequence[Half], rows: tuple[int, int] | None, known: Contain
     if not inside and rows is not None:  # every line of it is the base's: the halves that touch it
         inside = list(_inside(halves, (rows[0] - 1, rows[1] + 1)))
     states = {
-        "proposal" if not half.settled and (half.path, half.unit) in known
+        ("proposal" if (half.path, half.unit) in known else "person") if not half.settled
         else CARRIED if half.evidence.startswith(_SAME) else half.state
         for half in inside
         if half.state != LOOK

@@ -311,6 +311,14 @@ def test_a_name_that_its_module_does_not_bind_does_not_come_along(now):
     assert made.text == PARALLEL_THEIRS and "size" in made.halves[0].evidence and not made.halves[0].settled
 
 
+@pytest.mark.parametrize(("all_of", "known"), [("def size(): ...\n", True), ("__all__ = []\ndef size(): ...\n", False)])
+def test_a_name_that_its_module_has_by_importing_all_of_another(all_of, known):
+    there = {"p.size": b"from p.common import *\n", "p.common": all_of.encode()}
+    world = World(read=there.get, had=there.get, packages=frozenset({"p"}))
+    assert world.still_has("from p.size import size") == ("p.common still has size, at line 1" if known else "")
+    assert compose(PARALLEL, PARALLEL_OURS, PARALLEL_THEIRS, world).halves[0].settled is known
+
+
 def test_no_import_comes_along_for_what_is_left_out():
     base = PARALLEL.replace("    b = 2\n", "    b = g(2)\n")
     ours = base.replace("    b = g(2)\n", "    t = size()\n    b = g(2, k=t)\n")
