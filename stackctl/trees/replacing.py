@@ -193,7 +193,9 @@ def _read(root: Path) -> list[_Change]:
     except (OSError, ValueError, KeyError, TypeError, binascii.Error) as error:
         raise StackctlError(f"the journal of a stopped run cannot be read: {error}", str(root / JOURNAL), "remove it") from None
     for change in changes:
-        if Path(change.path).is_absolute() or ".." in Path(change.path).parts:
+        path = Path(change.path)
+        outside = not (root / path).parent.resolve().is_relative_to(root.resolve())  # a folder that is a link
+        if path.is_absolute() or ".." in path.parts or outside:
             raise StackctlError(f"the journal names {change.path}, which is not below it", str(root / JOURNAL), "remove it")
     return changes
 

@@ -80,6 +80,17 @@ def test_a_journal_that_is_not_ours_is_refused(tmp_path, text):
         finish_rewrite(tmp_path)
 
 
+def test_a_journal_that_came_with_a_tree_writes_nothing_through_a_linked_folder(tmp_path):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "stack").mkdir()
+    os.symlink(tmp_path / "outside", tmp_path / "stack/entries")
+    new = {"data": "eA==", "mode": 420, "link": False}
+    (tmp_path / "stack" / JOURNAL).write_text(json.dumps([{"path": "entries/x", "old": "", "new": new}]))
+    with pytest.raises(StackctlError, match="not below it"):
+        finish_rewrite(tmp_path / "stack")
+    assert not list((tmp_path / "outside").iterdir())
+
+
 def test_a_link_stays_a_link(tmp_path):
     write_files(tmp_path, {"a/one/x": "1\n"})
     os.symlink("x", tmp_path / "a/one/link")
