@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 STEPS = ("open", "chmod", "replace", "symlink", "unlink", "mkdir", "rmdir")  # of module os
 
@@ -16,7 +17,7 @@ def killed_before(step: int, run: Callable[[], object]) -> bool:
     if not child:
         code = 1
         with contextlib.suppress(BaseException):
-            _die_before(step)
+            die_before(step)
             run()
             code = 0
         os._exit(code)
@@ -25,7 +26,8 @@ def killed_before(step: int, run: Callable[[], object]) -> bool:
     return os.WIFSIGNALED(code)
 
 
-def _die_before(step: int) -> None:
+def die_before(step: int, places: Iterable[tuple[Any, str]] = tuple((os, name) for name in STEPS)) -> None:
+    """SIGKILL this process before its n-th call of these, each a module and a name in it."""
     left = [step]
 
     def counted(function: Callable[..., object]) -> Callable[..., object]:
@@ -37,5 +39,5 @@ def _die_before(step: int) -> None:
 
         return call
 
-    for name in STEPS:
-        setattr(os, name, counted(getattr(os, name)))
+    for module, name in places:
+        setattr(module, name, counted(getattr(module, name)))

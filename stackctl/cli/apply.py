@@ -78,11 +78,15 @@ def command(
         )  # fmt: skip
     code = _report(settings, stack, repository, onto, run, form, show, dry_run=dry_run, audited=audited)
     if not dry_run and recorded:
-        from stackctl.carry.recording import record
-
-        for line in record(stack, repository, onto, run):
-            settings.say(line)
+        _record(settings, stack, repository, onto, run)
     return code
+
+
+def _record(settings: Settings, stack: Stack, repository: Repository, onto: str, run: Run) -> None:
+    from stackctl.carry.recording import record
+
+    for line in record(stack, repository, onto, run):
+        settings.say(line)
 
 
 def _report(

@@ -102,9 +102,7 @@ def rewrite(source: Source, statement: ast.stmt, builders: Mapping[ast.expr, Bui
     from libcst.metadata import MetadataWrapper, PositionProvider
 
     first, last = statement.lineno, statement.end_lineno or statement.lineno
-    if any(node in builders for text in ast.walk(statement) if isinstance(text, ast.JoinedStr) for node in ast.walk(text)):
-        # Before Python 3.12 `ast` has wrong positions there.
-        raise Unplantable(Verdict.AMBIGUOUS, "the place is inside an f-string", first)
+    _refuse_f_strings(statement, builders)
     fragment = "".join(source.lines[first - 1 : last])
     ended = fragment.rstrip("\r\n")  # libcst loses a bare "\r" at the end
     fragment, newline = ended, fragment[len(ended) :]
@@ -134,6 +132,12 @@ def rewrite(source: Source, statement: ast.stmt, builders: Mapping[ast.expr, Bui
     if branch:
         code = code.replace("if  ", "elif", 1)
     return "".join([*source.lines[: first - 1], code, newline, *source.lines[last:]])
+
+
+def _refuse_f_strings(statement: ast.stmt, places: Mapping[ast.expr, Builder]) -> None:
+    """Before Python 3.12 `ast` has wrong positions inside them."""
+    if any(node in places for text in ast.walk(statement) if isinstance(text, ast.JoinedStr) for node in ast.walk(text)):
+        raise Unplantable(Verdict.AMBIGUOUS, "the place is inside an f-string", statement.lineno)
 
 
 def capture(source: Source, statement: ast.stmt, node: ast.expr) -> cst.BaseExpression:

@@ -88,15 +88,8 @@ def judge_merge(
             str(repository.path),
             "name the branch that holds the merge and its repairs",
         )
-    audited = []
-    if audit:
-        audited.append(audit_all([four], repository=repository, pattern=pattern))
-        if tip.commit != merge.commit:
-            audited.append(
-                audit_all(
-                    [replace(four, merged=GitTree(repository, tip.commit))], repository=repository, pattern=pattern
-                )
-            )
+    sides = [four] if tip.commit == merge.commit else [four, replace(four, merged=GitTree(repository, tip.commit))]
+    audited = [audit_all([each], repository=repository, pattern=pattern) for each in sides if audit]
     with Memo() as memo:
         before = _census(stack, repository, repository.parents(commit)[0], memo)
         merged = _census(stack, repository, merge.commit, memo)

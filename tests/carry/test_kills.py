@@ -28,11 +28,12 @@ from stackctl.trees.git import Repository
 from stackctl.trees.release import release_of
 from stackctl.trees.tree import GitTree
 from tests.cli.hostile import ENTRIES, HOST, bench
+from tests.killing import die_before
 from tests.support import commit_files, git, own_stack, releases_repository, write_files
 
 SEED = 39716
 BRANCH = "work"
-PATCHED = (os.replace, os.link, os.unlink, subprocess.run)
+PLACES = ((os, "replace"), (os, "link"), (os, "unlink"), (subprocess, "run"))
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def killed(run: Callable[[], None], delay: float | None, step: int | None) -> bo
         with contextlib.suppress(BaseException):
             os.setpgid(0, 0)
             if step is not None:
-                _die_before(step)
+                die_before(step, PLACES)
             run()
             code = 0
         os._exit(code)
@@ -130,22 +131,6 @@ def killed(run: Callable[[], None], delay: float | None, step: int | None) -> bo
             time.sleep(0.005)
     assert os.WIFSIGNALED(code) or os.WEXITSTATUS(code) == 0
     return os.WIFSIGNALED(code)
-
-
-def _die_before(step: int) -> None:
-    """SIGKILL this process before its n-th call of what changes something on disk."""
-    left = [step]
-
-    def counted(function: Callable[..., object]) -> Callable[..., object]:
-        def call(*arguments: object, **keywords: object) -> object:
-            left[0] -= 1
-            if not left[0]:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return function(*arguments, **keywords)
-
-        return call
-
-    os.replace, os.link, os.unlink, subprocess.run = map(counted, PATCHED)
 
 
 def check(scene: Scene, folder: Path, done: str, run: Callable[[], bool]) -> bool:
