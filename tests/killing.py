@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,15 +14,17 @@ STEPS = ("open", "chmod", "replace", "symlink", "unlink", "mkdir", "rmdir")  # o
 
 def killed_before(step: int, run: Callable[[], object]) -> bool:
     """Run in a child and kill it before its n-th step. True if it was killed; a run that fails is an error."""
-    child = os.fork()
-    if not child:
-        code = 1
-        with contextlib.suppress(BaseException):
-            die_before(step)
-            run()
-            code = 0
-        os._exit(code)
-    _, code = os.waitpid(child, 0)
+    with tempfile.TemporaryDirectory() as scratch:  # what a killed run leaves in its temporary folder goes with this one
+        child = os.fork()
+        if not child:
+            code = 1
+            with contextlib.suppress(BaseException):
+                tempfile.tempdir = scratch
+                die_before(step)
+                run()
+                code = 0
+            os._exit(code)
+        _, code = os.waitpid(child, 0)
     assert os.WIFSIGNALED(code) or os.WEXITSTATUS(code) == 0
     return os.WIFSIGNALED(code)
 
