@@ -23,7 +23,8 @@ def command(settings: Settings, source: str, base: str, repo: Path | None) -> in
     """Make every patch of a folder, or every commit of a range, an entry of the stack.
 
     The patch is kept byte for byte in patches/. Number, slug, title and disposition are proposed from its
-    name and its text (012-x.patch, "[012] x", "#012 x", "012: x", "entry 12: x"); edit entry.toml where they are wrong. Nothing is written unless all of it applies.
+    name and its text (012-x.patch, "[012] x", "#012 x", "012: x", "entry 12: x"); edit entry.toml where they are
+    wrong. Nothing is written unless all of it applies.
     """
     from stackctl.carry import series
 
@@ -42,7 +43,9 @@ def command(settings: Settings, source: str, base: str, repo: Path | None) -> in
     for number, paths in outside.items():
         settings.say(f"entry {number}: {', '.join(paths)} left out: {base} has no such file")
     for patch in patches:
-        click.echo(f"{patch.number:>4}  {series.propose(patch).disposition:<10}  {patch.slug}")
+        # Said with -q too: a file that was cut off was once imported as an entry without a half.
+        empty = "" if any(series.diffs_of(patch.data)) else f": {patch.name} holds no diff, nothing of it is planted or judged"
+        click.echo(f"{patch.number:>4}  {series.propose(patch).disposition:<10}  {patch.slug}{empty}")
     settings.say(f"{len(made.names)} entries on {base}; check their dispositions, then: stackctl apply --onto NEW")
     return 0
 

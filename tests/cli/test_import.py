@@ -185,3 +185,14 @@ def test_refresh_names_what_it_would_forget_and_does_it_on_a_word(tmp_path, run)
     assert told.splitlines() == ["recorded 001-add-our-name", "recorded 002-cap-in-doubles", "recorded 003-a-file-of-our-own"]
     run("apply", "--onto", "v0.5.2", "--branch", "again", "--repo", repository.path)
     assert git(repository.path, "rev-parse", "again^{tree}") == git(repository.path, "rev-parse", "fork-0.5.2^{tree}")
+
+
+def test_a_file_without_a_diff_is_told(tmp_path, run):
+    repository = upstream(tmp_path / "up")
+    run("init", "--name", "fork")
+    write_files(tmp_path / "series", {
+        "040-ours.patch": git(repository.path, "format-patch", "-1", "--stdout", "fork~2") + "\n",
+        "041-cut-off.patch": "From: somebody\nSubject: the rest was lost\n\nnot a patch\n",
+    })  # fmt: skip
+    said = run("import", tmp_path / "series", "--base", "v0.5.1", "--repo", repository.path).splitlines()
+    assert ["041-cut-off.patch holds no diff" in line for line in said] == [False, True]
