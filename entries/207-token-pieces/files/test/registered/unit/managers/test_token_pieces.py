@@ -479,6 +479,34 @@ def encoded_now(encoded, texts):
     return list(texts)
 
 
+@pytest.mark.parametrize("used", range(len(MARKS) + 1))
+def test_misses_take_one_call_where_a_mark_is_left(monkeypatch, used):
+    encoder = PieceEncoder(tokenizer(), Bounds())
+    calls = []
+    original = PieceEncoder._encode_one
+    monkeypatch.setattr(
+        PieceEncoder,
+        "_encode_one",
+        lambda self, given, **options: calls.append(given)
+        or original(self, given, **options),
+    )
+    texts = ["one two", "".join(MARKS[len(MARKS) - used :]), "", " three\n", "one two"]
+    ids = encoder._encode(texts)
+    assert len(calls) == (1 if used < len(MARKS) else len(texts))
+    assert ids == [original(encoder, text) for text in texts]
+
+
+def test_a_mark_that_a_text_becomes_is_told_by_its_count(pair):
+    encoder = pair[2]
+    texts = ["one two", " three", "four"]
+    expected = [encoder._encode_one(text) for text in texts]
+    mark, _ = encoder._marks[0]
+    encoder._marks = [(mark, expected[1][0])]  # an id that a text has too
+    assert encoder._encode(texts) == expected
+    encoder._marks = [("no added token", encoder._backend.token_to_id(mark))]
+    assert encoder._encode(texts) == expected
+
+
 OPTIONS = [
     {"padding": True},
     {"padding": "max_length", "max_length": 3000},
