@@ -49,7 +49,7 @@ def scenario(tmp_path: Path, text: str):
 def test_the_stacks_own_scenarios_are_in_order():
     found = {path.stem: load_scenario(path) for path in CHECKS.glob("*.toml")}
     assert {"endpoints", "mixed", "ttft", "borrow", "order", "soak"} <= found.keys()
-    assert all(len(one.arms) > 1 or one.name == "soak" for one in found.values())
+    assert all(len(one.arms) > 1 or one.load == "soak" for one in found.values())
     default = [one.name for one in find_scenarios(CHECKS, ())]
     assert sorted(default) == ["borrow", "endpoints", "mixed", "order", "ttft"]
     for one in found.values():  # a comparison is worth nothing where this may change by itself

@@ -166,8 +166,16 @@ async def _state(probe: Probe, manager: Any, body: dict[str, Any]) -> dict[str, 
         "threads": threading.active_count(),
         "descriptors": len(os.listdir("/proc/self/fd")),
         "resident_kb": _resident_kb(),
+        "pieces_kb": _pieces_kb(executor),
         "pid": os.getpid(),
     }
+
+
+def _pieces_kb(executor: Any) -> int | None:
+    """What entry 207 says that it keeps; None where it keeps nothing."""
+    tokenizer = getattr(executor, "worker_tokenizer", None)
+    store = getattr(getattr(tokenizer, "__dict__", {}).get("_encode_plus"), "store", None)
+    return None if store is None else store.size // 1024
 
 
 def _resident_kb() -> int:

@@ -62,7 +62,12 @@ def varied(base: list[dict[str, str]], form: str, nonce: str) -> list[dict[str, 
 
 
 def _renewed(message: dict[str, str], nonce: str) -> dict[str, str]:
-    return {**message, "content": "\n".join(f"{nonce} {line}" for line in message["content"].split("\n"))}
+    return {**message, "content": renewed(message["content"], nonce)}
+
+
+def renewed(text: str, nonce: str) -> str:
+    """`text` with the nonce before each line."""
+    return "\n".join(f"{nonce} {line}" for line in text.split("\n"))
 
 
 def decode(model: str, ids: list[int]) -> str:

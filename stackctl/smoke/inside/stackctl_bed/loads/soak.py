@@ -31,7 +31,7 @@ class Soak:
 
 
 async def run(target: Target) -> Outcome:
-    """Settings: seconds, clients, long_tokens, long_share, vanish_share, grow_mb, drain."""
+    """Settings: seconds, clients, long_tokens, long_share, vanish_share, drain; fresh: every line of a long text is new."""
     soak = Soak()
     long_text = texts.prose_of_tokens(target.model, "soak", target.of("long_tokens", 12_000))
     until = time.monotonic() + target.of("seconds", 180)
@@ -51,7 +51,9 @@ async def _client(target: Target, session: Any, number: int, until: float, long_
     sent = 0
     while time.monotonic() < until:
         sent += 1
-        path, body = _request(draw, f"{target.run}-{number}-{sent}", long_text if draw.random() < target.of("long_share", 0.2) else "")
+        rid = f"{target.run}-{number}-{sent}"
+        text = long_text if draw.random() < target.of("long_share", 0.2) else ""
+        path, body = _request(draw, rid, texts.renewed(text, rid) if text and target.of("fresh", False) else text)
         vanish_s = draw.uniform(0.0, 0.3) if draw.random() < target.of("vanish_share", 0.2) else 60.0
         try:
             async with asyncio.timeout(vanish_s):
@@ -98,6 +100,9 @@ def _outcome(target: Target, soak: Soak) -> Outcome:
     for name, unit in (("resident_kb", 1024), ("threads", 1), ("descriptors", 1)):
         pair = [statistics.median(state[name] for state in states) / unit for states in (middle, last) if states]
         outcome.metrics[f"{name.removesuffix('_kb')}_growth"] = round(pair[-1] - pair[0], 2)
+    kept = [state["pieces_kb"] / 1024 for state in soak.states[third:] if state["pieces_kb"] is not None]
+    if kept:
+        outcome.metrics |= {"pieces_least_mib": round(min(kept), 2), "pieces_most_mib": round(max(kept), 2)}
     return outcome
 
 
