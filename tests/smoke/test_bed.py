@@ -76,14 +76,13 @@ def test_prose_is_the_same_for_the_same_seed(bed):
 
 
 def test_what_a_soak_says_of_memory_is_beyond_its_first_third(bed):
-    pytest.importorskip("aiohttp")
-    from stackctl_bed.loads.soak import Soak, _outcome
+    from stackctl_bed.figures import held
 
     def state(mib, kept):
         return {"resident_kb": mib * 1024, "threads": 9, "descriptors": 50, "pieces_kb": kept}
 
-    kept = [state(100 + turn, 1024 * turn) for turn in range(9)]
-    metrics = _outcome(None, Soak(states=kept)).metrics
+    metrics = held([state(100 + turn, 1024 * turn) for turn in range(9)])
     assert (metrics["resident_growth"], metrics["threads_growth"]) == (3, 0)
     assert (metrics["pieces_least_mib"], metrics["pieces_most_mib"]) == (3, 8)
-    assert "pieces_most_mib" not in _outcome(None, Soak(states=[state(100, None)] * 9)).metrics
+    assert "pieces_most_mib" not in held([state(100, None)] * 9)
+    assert held([]) == {}

@@ -1,9 +1,11 @@
-"""Numbers from samples: percentiles, and how often arrival order was broken."""
+"""Numbers from samples: percentiles, how often arrival order was broken, what a server held."""
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 
 def percentile(values: Iterable[float], share: float) -> float | None:
@@ -29,3 +31,22 @@ def overtaken(entries: Sequence[str], dispatched: Sequence[str]) -> int:
             count += places[rid] < latest
             latest = max(latest, places[rid])
     return count
+
+
+def held(states: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """What a server's states say: growth from the middle third to the last, as the first still fills caches and pools.
+
+    In MiB, threads, descriptors; with entry 207 the least and most of what it keeps after the first third.
+    """
+    if not states:
+        return {}
+    third = max(1, len(states) // 3)
+    middle, last = states[third : 2 * third], states[-third:]
+    metrics = {}
+    for name, unit in (("resident_kb", 1024), ("threads", 1), ("descriptors", 1)):
+        pair = [statistics.median(state[name] for state in part) / unit for part in (middle, last) if part]
+        metrics[f"{name.removesuffix('_kb')}_growth"] = round(pair[-1] - pair[0], 2)
+    kept = [state["pieces_kb"] / 1024 for state in states[third:] if state["pieces_kb"] is not None]
+    if kept:
+        metrics |= {"pieces_least_mib": round(min(kept), 2), "pieces_most_mib": round(max(kept), 2)}
+    return metrics

@@ -7,13 +7,13 @@ import contextlib
 import os
 import random
 import signal
-import statistics
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from stackctl_bed import client, texts
+from stackctl_bed.figures import held
 from stackctl_bed.target import Outcome, Target, ask
 
 DRAIN_S = 30
@@ -91,18 +91,10 @@ async def _watch(session: Any, until: float, soak: Soak) -> None:
 
 
 def _outcome(target: Target, soak: Soak) -> Outcome:
-    """The last third beside the middle third: the first one still fills caches and pools."""
-    third = max(1, len(soak.states) // 3)
-    middle, last = soak.states[third : 2 * third], soak.states[-third:]
     outcome = Outcome(metrics={"done": soak.done, "vanished": soak.vanished}, samples=soak.states)
     outcome.hold(not soak.errors, f"{len(soak.errors)} requests failed: {soak.errors[0] if soak.errors else ''}")
     outcome.hold(len(soak.states) >= 6, "too short a soak to say anything")
-    for name, unit in (("resident_kb", 1024), ("threads", 1), ("descriptors", 1)):
-        pair = [statistics.median(state[name] for state in states) / unit for states in (middle, last) if states]
-        outcome.metrics[f"{name.removesuffix('_kb')}_growth"] = round(pair[-1] - pair[0], 2)
-    kept = [state["pieces_kb"] / 1024 for state in soak.states[third:] if state["pieces_kb"] is not None]
-    if kept:
-        outcome.metrics |= {"pieces_least_mib": round(min(kept), 2), "pieces_most_mib": round(max(kept), 2)}
+    outcome.metrics |= held(soak.states)
     return outcome
 
 
