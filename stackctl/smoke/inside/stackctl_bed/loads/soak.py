@@ -38,7 +38,7 @@ async def run(target: Target) -> Outcome:
     async with client.connected(target.base, timeout=60) as session:
         workers = [_client(target, session, number, until, long_text, soak) for number in range(target.of("clients", 6))]
         await asyncio.gather(_watch(session, until, soak), *workers)
-    outcome = _outcome(target, soak)
+    outcome = _outcome(soak)
     async with client.connected(target.base, timeout=60) as session:
         outcome.hold(await _empty(session), "requests or jobs are held after all clients are gone")
     if target.of("drain", True):
@@ -90,7 +90,7 @@ async def _watch(session: Any, until: float, soak: Soak) -> None:
         await asyncio.sleep(2)
 
 
-def _outcome(target: Target, soak: Soak) -> Outcome:
+def _outcome(soak: Soak) -> Outcome:
     outcome = Outcome(metrics={"done": soak.done, "vanished": soak.vanished}, samples=soak.states)
     outcome.hold(not soak.errors, f"{len(soak.errors)} requests failed: {soak.errors[0] if soak.errors else ''}")
     outcome.hold(len(soak.states) >= 6, "too short a soak to say anything")
